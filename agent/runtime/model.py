@@ -1,0 +1,125 @@
+"""The model port: what the engine asks of a provider adapter, and the neutral events it gets back (R35-R46).
+
+An adapter yields *batches*: all events that one read from the network brought, as one sequence. It emits nothing after
+`MessageStop` or `StreamError`, and gives every call an id of ours. Stream events are mutable slotted dataclasses, so
+that the engine can stamp `execution_id` and `seq` on them and hand the same object to its observers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+
+from agent.runtime.cancellation import CancelSignal
+from agent.runtime.messages import AgentMessage, ModelState, StopReason, Usage
+from agent.runtime.tools import ToolDefinition
+
+BlockType: TypeAlias = Literal["text", "reasoning", "tool-call"]
+
+ErrorKind: TypeAlias = Literal[
+    "provider-error",
+    "invalid-request",
+    "authentication",
+    "permission",
+    "not-found",
+    "overloaded",
+    "rate-limit",
+    "quota",
+    "timeout",
+    "connection-lost",
+    "truncated-stream",
+    "refusal",
+    "content-filter",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One model call (R146). `messages` begins with the composed system message, if there is one.
+
+    `max_tokens` and the other sampling settings are None where the provider's own default is wanted.
+    """
+
+    response_message_id: str
+    messages: tuple[AgentMessage, ...]
+    tools: tuple[ToolDefinition, ...] = ()
+    model_state: ModelState | None = None
+    max_tokens: int | None = None
+    temperature: float | None = None
+
+
+@dataclass(slots=True)
+class BlockStart:
+    """A block begins (R35); `call_id` and `name` belong to tool calls only."""
+
+    type: ClassVar[str] = "block-start"
+    index: int
+    block_type: BlockType
+    call_id: str = ""
+    name: str = ""
+    execution_id: str = ""
+    seq: int = 0
+
+
+@dataclass(slots=True)
+class BlockDelta:
+    """A piece of a block (R36); `text` holds text, reasoning or a piece of the tool arguments."""
+
+    type: ClassVar[str] = "block-delta"
+    index: int
+    block_type: BlockType
+    text: str
+    execution_id: str = ""
+    seq: int = 0
+
+
+@dataclass(slots=True)
+class BlockStop:
+    """A block is complete (R37)."""
+
+    type: ClassVar[str] = "block-stop"
+    index: int
+    execution_id: str = ""
+    seq: int = 0
+
+
+@dataclass(slots=True)
+class MessageStop:
+    """The message is complete (R38); `model_state` is the complete next state (R28)."""
+
+    type: ClassVar[str] = "message-stop"
+    stop_reason: StopReason
+    usage: Usage | None = None
+    model_state: ModelState | None = None
+
+
+@dataclass(slots=True)
+class StreamError:
+    """The provider failed (R39); nothing follows.
+
+    `message` names what happened and carries no secret. `refusal` is the provider's refusal text, to be shown.
+    `retry_after` is in seconds.
+    """
+
+    type: ClassVar[str] = "error"
+    message: str
+    code: Literal["MODEL_FAILED", "MODEL_REFUSED", "MODEL_CONTENT_FILTERED"] = "MODEL_FAILED"
+    kind: ErrorKind = "provider-error"
+    retryable: bool = False
+    retry_after: float | None = None
+    refusal: str = ""
+
+
+ModelEvent: TypeAlias = BlockStart | BlockDelta | BlockStop | MessageStop | StreamError
+
+
+class Model(Protocol):
+    """A provider adapter bound to one endpoint and one model."""
+
+    def stream(self, request: ModelRequest, signal: CancelSignal) -> AsyncGenerator[Sequence[ModelEvent], Any]:
+        """Make exactly one call and yield its events in batches; closing the generator closes the connection.
+
+        The call is cancelled by cancelling the task that reads it; `signal` is there for adapters that need to know why.
+        """
+        ...
