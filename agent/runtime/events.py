@@ -245,7 +245,7 @@ def to_wire(event: Event) -> dict[str, Any]:
         case ModelCallStarted():
             wire |= {"callIndex": event.call_index, "responseMessageId": event.response_message_id}
         case BlockStart():
-            block = {"type": event.block_type}
+            block: dict[str, str] = {"type": event.block_type}
             if event.block_type == "tool-call":
                 block |= {"callId": event.call_id, "name": event.name}
             wire |= {"index": event.index, "block": block}

@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from agent.runtime.tools import ToolDefinition, ToolInvocation
 
 
+class Timer(Protocol):
+    """A callback that waits for its time."""
+
+    def cancel(self) -> None:
+        """Make sure that the callback is not called any more."""
+        ...
+
+
 class Clock(Protocol):
-    """A monotonic clock (R70)."""
+    """A monotonic clock with timers (R70)."""
 
     def now(self) -> float:
         """Return seconds since any fixed point; finite and never going back."""
         ...
 
+    def call_later(self, delay: float, callback: Callable[[], None]) -> Timer:
+        """Call `callback` on the running loop after `delay` seconds of this clock."""
+        ...
+
 
 class MonotonicClock:
-    """The clock of the machine."""
+    """The clock of the machine and the timers of the running loop."""
 
     def now(self) -> float:
         return time.monotonic()
+
+    def call_later(self, delay: float, callback: Callable[[], None]) -> Timer:
+        return asyncio.get_running_loop().call_later(delay, callback)
 
 
 @dataclass(frozen=True, slots=True)
