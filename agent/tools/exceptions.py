@@ -1,0 +1,24 @@
+"""Errors of the tools package.
+
+ToolError             the tool says that it could not do what was asked; the model is told and the run goes on (R80)
+ToolDeclarationError  a function cannot become a tool; raised while the module is imported
+ArgumentsError        the model's arguments break the input schema; the function is not called (R106)
+"""
+
+from __future__ import annotations
+
+
+class ToolError(Exception):
+    """Raised by a tool function to report a failure that the model should hear about and handle."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class ToolDeclarationError(TypeError):
+    """Raised when a decorated function lacks what a tool needs."""
+
+
+class ArgumentsError(ValueError):
+    """Raised when arguments break the input schema; the message names each field and is written for the model."""
