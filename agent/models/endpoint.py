@@ -1,0 +1,54 @@
+"""Where models are served."""
+
+from __future__ import annotations
+
+from typing import get_args
+from uuid import UUID
+
+from django.core.exceptions import ValidationError
+from django.core.validators import URLValidator
+from django.db import models
+
+from agent.models.fields import SecretField
+from agent.providers.config import ProtocolName
+from agent.runtime.ids import uuid7
+
+OFFLINE = ("demo",)
+
+
+def protocol_choices() -> list[tuple[str, str]]:
+    """Return the wire protocols there are adapters for."""
+    return [(name, name) for name in get_args(ProtocolName)]
+
+
+class ModelEndpoint(models.Model):
+    """A server that speaks one of the wire protocols, with the key to it."""
+
+    id: models.UUIDField[UUID, UUID] = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    slug = models.SlugField(unique=True)
+    name = models.CharField(max_length=200)
+    protocol = models.CharField(max_length=32, choices=protocol_choices)
+    base_url = models.CharField(
+        "base URL", max_length=500, blank=True, help_text="As the provider writes it, for instance https://host/v1."
+    )
+    api_key = SecretField("API key", blank=True, default="", help_text="Stored encrypted, never shown again.")
+    organization = models.CharField(max_length=200, blank=True)
+    enabled = models.BooleanField(default=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        verbose_name = "model endpoint"
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def clean(self) -> None:
+        if self.protocol in OFFLINE:
+            return
+        if not self.base_url:
+            raise ValidationError({"base_url": f"The protocol {self.protocol} needs an address."})
+        try:
+            URLValidator(schemes=["http", "https"])(self.base_url)
+        except ValidationError as error:
+            raise ValidationError({"base_url": error.messages}) from error

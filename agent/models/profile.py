@@ -1,0 +1,138 @@
+"""Agents as people see and choose them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, Group
+from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+
+from agent.models.endpoint import ModelEndpoint
+from agent.models.fields import reveal
+from agent.models.tool import ToolRecord
+from agent.providers.config import ModelConfig, ProtocolName
+from agent.runtime.ids import uuid7
+from agent.runtime.limits import DEFAULT_LIMITS, Limits, PartialLimits
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+
+class OnError(models.TextChoices):
+    """What a run does about a bad call or a tool that raises (DESIGN: hosted default is to report)."""
+
+    FAIL = "fail", "the run fails"
+    REPORT = "report", "the model is told"
+
+
+class AgentQuerySet(models.QuerySet["AgentProfile"]):
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> QuerySet[AgentProfile]:
+        """Return the agents this person may use: enabled, and open to everybody or to one of their groups."""
+        if not user.is_authenticated or not user.is_active:
+            return self.none()
+        usable = self.filter(enabled=True, endpoint__enabled=True)
+        allowed = AgentProfile.groups.through.objects.filter(
+            agentprofile=models.OuterRef("pk"), group__user=cast(Any, user)
+        )
+        closed = AgentProfile.groups.through.objects.filter(agentprofile=models.OuterRef("pk"))
+        return usable.filter(~models.Exists(closed) | models.Exists(allowed))
+
+
+class AgentProfile(models.Model):
+    """An agent: a model, instructions, tools and limits."""
+
+    id: models.UUIDField[UUID, UUID] = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    slug = models.SlugField(unique=True)
+    name = models.CharField(max_length=200)
+    description = models.TextField(blank=True)
+    system_prompt = models.TextField(blank=True, help_text="Composed per run, never part of a stored conversation.")
+    endpoint = models.ForeignKey(ModelEndpoint, on_delete=models.PROTECT, related_name="agents")
+    model = models.CharField(max_length=200)
+    temperature = models.FloatField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0.0), MaxValueValidator(2.0)],
+        help_text="Empty: the provider's default.",
+    )
+    max_tokens = models.PositiveIntegerField(
+        null=True, blank=True, validators=[MinValueValidator(1)], help_text="Empty: the provider's default."
+    )
+    tools = models.ManyToManyField(ToolRecord, blank=True, related_name="agents")
+    all_tools = models.BooleanField(default=False, help_text="Offer every enabled tool, whatever is chosen above.")
+    limits: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(
+        default=dict, blank=True, help_text='Limits that differ from the defaults, as in {"maxModelCalls": 8}.'
+    )
+    tool_call_errors = models.CharField(
+        max_length=8, choices=OnError, default=OnError.REPORT, help_text="When the model asks for an impossible call."
+    )
+    tool_exceptions = models.CharField(
+        max_length=8, choices=OnError, default=OnError.REPORT, help_text="When a tool raises an error."
+    )
+    suggested_prompts: models.JSONField[list[str], list[str]] = models.JSONField(
+        default=list, blank=True, help_text="A list of texts shown on an empty chat."
+    )
+    groups = models.ManyToManyField(
+        Group, blank=True, related_name="+", help_text="Who may use the agent; empty: everybody who is signed in."
+    )
+    enabled = models.BooleanField(default=True)
+    is_default = models.BooleanField(default=False, help_text="Chosen for a new chat.")
+    order = models.IntegerField(default=0)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    objects = AgentQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "agent"
+        ordering = ["order", "name"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["is_default"], condition=models.Q(is_default=True), name="agent_one_default"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def clean(self) -> None:
+        try:
+            PartialLimits.from_wire(self.limits)
+        except ValueError as error:
+            raise ValidationError({"limits": _faults(error)}) from error
+        prompts: object = self.suggested_prompts
+        if not isinstance(prompts, list) or not all(isinstance(prompt, str) and prompt.strip() for prompt in prompts):
+            raise ValidationError({"suggested_prompts": "A list of texts is needed."})
+
+    def model_config(self) -> ModelConfig:
+        """Return what a provider adapter needs to reach the model."""
+        return ModelConfig(
+            protocol=cast(ProtocolName, self.endpoint.protocol),
+            model=self.model,
+            base_url=self.endpoint.base_url,
+            api_key=reveal(self.endpoint, "api_key"),
+            organization=self.endpoint.organization,
+            temperature=self.temperature,
+            max_tokens=self.max_tokens,
+            allow_private=settings.PAR.allow_private_models,
+        )
+
+    def effective_limits(self) -> Limits:
+        """Return the limits of the agent's runs: the defaults with the agent's own in their place."""
+        own = PartialLimits.from_wire(self.limits).model_dump(exclude_none=True)
+        return DEFAULT_LIMITS.model_copy(update=own)
+
+    def tool_names(self) -> list[str]:
+        """Return the names of the enabled, installed tools the agent is offered."""
+        known = ToolRecord.objects.all() if self.all_tools else self.tools.all()
+        return list(known.filter(enabled=True, present=True).order_by("name").values_list("name", flat=True))
+
+
+def _faults(error: ValueError) -> list[str]:
+    errors = getattr(error, "errors", None)
+    if errors is None:
+        return [str(error)]
+    return [f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in errors()]

@@ -1,0 +1,10 @@
+"""The app of people, conversations and how they reach each other."""
+
+from __future__ import annotations
+
+from django.apps import AppConfig
+
+
+class ConversationsConfig(AppConfig):
+    name = "conversations"
+    verbose_name = "Conversations"

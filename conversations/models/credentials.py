@@ -1,0 +1,133 @@
+"""What lets somebody in: API tokens and one-time links. Only digests are stored."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Self
+from uuid import UUID
+
+from django.core import signing
+from django.db import models
+from django.utils import timezone
+
+from agent.runtime.ids import uuid7
+from conversations.models.people import User
+
+SCOPES = ("read", "write", "admin")
+DEFAULT_SCOPES = ("read", "write")
+LINK_LIFETIME = timedelta(minutes=15)
+
+_LINK_SALT = "conversations.one-time-link"
+_TOKEN_PREFIX = "par_"
+_SHOWN = len(_TOKEN_PREFIX) + 6
+
+
+def digest(secret: str) -> str:
+    """Return the SHA-256 of a secret; enough for random secrets of 32 bytes, which nobody can guess."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+class ApiToken(models.Model):
+    """A bearer token of a program that acts for a person."""
+
+    id: models.UUIDField[UUID, UUID] = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="api_tokens")
+    name = models.CharField(max_length=100, help_text="What the token is for.")
+    prefix = models.CharField(max_length=16, editable=False, help_text="How the token begins.")
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    scopes: models.JSONField[list[str], list[str]] = models.JSONField(default=list)
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        verbose_name = "API token"
+        ordering = ["-created_at"]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.prefix}…)"
+
+    @classmethod
+    def issue(
+        cls,
+        user: User,
+        name: str,
+        *,
+        scopes: Iterable[str] = DEFAULT_SCOPES,
+        expires_at: datetime | None = None,
+    ) -> tuple[Self, str]:
+        """Create a token; returns the row and the plain token, which cannot be shown again."""
+        wanted = list(dict.fromkeys(scopes))
+        if unknown := sorted(set(wanted) - set(SCOPES)):
+            raise ValueError(f"unknown scope {unknown[0]!r}; there are {', '.join(SCOPES)}")
+        plain = _TOKEN_PREFIX + secrets.token_urlsafe(32)
+        row = cls.objects.create(
+            user=user, name=name, prefix=plain[:_SHOWN], digest=digest(plain), scopes=wanted, expires_at=expires_at
+        )
+        return row, plain
+
+    @classmethod
+    def find(cls, plain: str) -> Self | None:
+        """Return the token of this plain value with its user, if it is valid now and the user active."""
+        row = cls.objects.select_related("user").filter(digest=digest(plain), user__is_active=True).first()
+        return row if row is not None and row.valid else None
+
+    @property
+    def valid(self) -> bool:
+        return self.revoked_at is None and (self.expires_at is None or self.expires_at > timezone.now())
+
+    def touch(self) -> None:
+        """Note that the token was used; at most one write a minute."""
+        now = timezone.now()
+        stale = models.Q(last_used_at=None) | models.Q(last_used_at__lt=now - timedelta(minutes=1))
+        type(self).objects.filter(stale, pk=self.pk).update(last_used_at=now)
+
+    def revoke(self) -> None:
+        """Make the token invalid from now on; a second call does nothing."""
+        type(self).objects.filter(pk=self.pk, revoked_at=None).update(revoked_at=timezone.now())
+
+
+class OneTimeLink(models.Model):
+    """A link that signs its user in once, within 15 minutes."""
+
+    id: models.UUIDField[UUID, UUID] = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="one_time_links")
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires = models.DateTimeField()
+    used = models.DateTimeField(null=True)
+
+    class Meta:
+        verbose_name = "one-time link"
+
+    def __str__(self) -> str:
+        return f"link of {self.user_id}, until {self.expires:%Y-%m-%d %H:%M}"
+
+    @classmethod
+    def issue(cls, user: User) -> str:
+        """Create a link and return its token, the last part of `/link/<token>/`."""
+        token = signing.dumps([user.pk, secrets.token_urlsafe(16)], salt=_LINK_SALT)
+        cls.objects.create(user=user, digest=digest(token), expires=timezone.now() + LINK_LIFETIME)
+        return token
+
+    @classmethod
+    def find(cls, token: str) -> Self | None:
+        """Return the link of this token with its user, if it can still be used; burns nothing."""
+        try:
+            user_id, _ = signing.loads(token, salt=_LINK_SALT, max_age=LINK_LIFETIME)
+        except signing.BadSignature:
+            return None
+        return (
+            cls.objects.select_related("user")
+            .filter(digest=digest(token), user_id=user_id, used=None)
+            .filter(expires__gt=timezone.now(), user__is_active=True)
+            .first()
+        )
+
+    def redeem(self) -> bool:
+        """Use the link up; true for exactly one caller."""
+        return bool(type(self).objects.filter(pk=self.pk, used=None).update(used=timezone.now()))

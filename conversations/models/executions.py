@@ -1,0 +1,111 @@
+"""Runs of agents and the processes they live in."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import models
+
+from agent.models import AgentProfile
+from agent.runtime.ids import uuid7
+from conversations.models.history import Conversation, Revision
+
+
+class ExecutionStatus(models.TextChoices):
+    """The life of an execution (P20)."""
+
+    PENDING = "pending", "pending"
+    SCHEDULED = "scheduled", "scheduled"
+    RUNNING = "running", "running"
+    WAITING_INPUT = "waiting_input", "waiting for a person"
+    SUSPENDED = "suspended", "suspended"
+    COMPLETED = "completed", "completed"
+    FAILED = "failed", "failed"
+    CANCELLED = "cancelled", "cancelled"
+
+
+# A conversation has at most one of these at a time.
+LIVE = (
+    ExecutionStatus.PENDING,
+    ExecutionStatus.SCHEDULED,
+    ExecutionStatus.RUNNING,
+    ExecutionStatus.WAITING_INPUT,
+)
+
+
+class HostProcess(models.Model):
+    """A serving process; the executions it runs point to it."""
+
+    id: models.UUIDField[UUID, UUID] = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    channel = models.CharField(max_length=255)
+    started_at = models.DateTimeField(auto_now_add=True)
+    heartbeat_at = models.DateTimeField()
+    stopped_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        verbose_name = "host process"
+        verbose_name_plural = "host processes"
+        ordering = ["-started_at"]
+
+    def __str__(self) -> str:
+        return self.channel
+
+
+class Execution(models.Model):
+    """One run of an agent on a conversation.
+
+    `input` is the user message in wire form; `transcript` the stable messages added so far, input included, until a
+    revision holds them. `request_id` is the client's id of the start command, `request_digest` what it asked for.
+    """
+
+    id: models.UUIDField[UUID, UUID] = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="executions")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="executions")
+    agent = models.ForeignKey(AgentProfile, on_delete=models.PROTECT, related_name="executions")
+    request_id = models.UUIDField()
+    request_digest = models.CharField(max_length=64)
+    client_id = models.CharField(max_length=128, blank=True)
+    trace_id = models.CharField(max_length=64, blank=True)
+    base = models.ForeignKey(Revision, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
+    base_version = models.PositiveBigIntegerField(default=0)
+    input: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict)
+    status = models.CharField(max_length=16, choices=ExecutionStatus, default=ExecutionStatus.PENDING)
+    outcome: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(null=True)
+    error_code = models.CharField(max_length=64, blank=True)
+    error_message = models.TextField(blank=True)
+    retryable = models.BooleanField(default=False)
+    transcript: models.JSONField[list[dict[str, Any]], list[dict[str, Any]]] = models.JSONField(default=list)
+    model_context: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(null=True)
+    interrupt: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(null=True)
+    limits: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict)
+    usage: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(null=True)
+    last_seq = models.PositiveBigIntegerField(default=0)
+    revision = models.ForeignKey(Revision, on_delete=models.SET_NULL, null=True, blank=True, related_name="executions")
+    host = models.ForeignKey(HostProcess, on_delete=models.SET_NULL, null=True, blank=True, related_name="executions")
+    cancel_requested_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        constraints = [
+            models.UniqueConstraint(fields=["user", "request_id"], name="execution_request_once"),
+            models.UniqueConstraint(
+                fields=["conversation"], condition=models.Q(status__in=LIVE), name="execution_one_live"
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["host"], condition=models.Q(status__in=LIVE), name="execution_host_live"),
+            models.Index(fields=["conversation", "-created_at"], name="execution_newest"),
+            models.Index(fields=["-created_at", "-id"], name="execution_all_newest"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.pk} ({self.status})"
+
+    @property
+    def live(self) -> bool:
+        return self.status in LIVE

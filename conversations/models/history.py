@@ -1,0 +1,83 @@
+"""Conversations and their revisions. `conversations.store` is the only code that writes them."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import models
+
+from agent.models import AgentProfile
+from agent.runtime.ids import uuid7
+
+TITLE_LENGTH = 256
+
+
+class Conversation(models.Model):
+    """A tree of revisions with a head.
+
+    `version` is what the wire calls revision: it rises by one with every change of head, model context or title and
+    never falls.
+    """
+
+    id: models.UUIDField[UUID, UUID] = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="conversations")
+    agent = models.ForeignKey(AgentProfile, on_delete=models.PROTECT, related_name="conversations")
+    title = models.CharField(max_length=TITLE_LENGTH, null=True, blank=True)
+    title_by_person = models.BooleanField(default=False, help_text="Whether a person chose the title.")
+    head = models.ForeignKey("Revision", on_delete=models.RESTRICT, null=True, blank=True, related_name="+")
+    version = models.PositiveBigIntegerField(default=0)
+    pinned = models.BooleanField(default=False)
+    archived = models.BooleanField(default=False)
+    tags: models.JSONField[list[str], list[str]] = models.JSONField(default=list, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ["-updated_at", "-id"]
+        indexes = [models.Index(fields=["owner", "archived", "-updated_at", "-id"], name="conversation_owner_newest")]
+
+    def __str__(self) -> str:
+        return self.title or str(self.pk)
+
+
+class RevisionKind(models.TextChoices):
+    TURN = "turn", "turn"
+    EDIT = "edit", "edit"
+    REGENERATE = "regenerate", "regenerate"
+    COMPACTION = "compaction", "compaction"
+    RECOVERED = "recovered", "recovered"
+    PUT = "put", "put"
+    IMPORT = "import", "import"
+
+
+class Revision(models.Model):
+    """A state of a conversation; nothing in it ever changes.
+
+    `context` holds the messages that it adds to its parent's, or all of them for a keyframe. `model_state` and
+    `model_context` (the rest: checkpoint, usage) hold for the whole path up to here.
+    """
+
+    public_id: models.UUIDField[UUID, UUID] = models.UUIDField(default=uuid7, unique=True, editable=False)
+    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="revisions")
+    number = models.PositiveBigIntegerField()
+    # RESTRICT, not PROTECT: revisions that go together with their conversation do not hold each other back.
+    parent = models.ForeignKey("self", on_delete=models.RESTRICT, null=True, blank=True, related_name="children")
+    kind = models.CharField(max_length=16, choices=RevisionKind, default=RevisionKind.TURN)
+    keyframe = models.BooleanField(default=False)
+    context: models.JSONField[list[dict[str, Any]], list[dict[str, Any]]] = models.JSONField(default=list)
+    model_state: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(null=True)
+    model_context: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict)
+    usage: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(null=True)
+    outcome: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["conversation", "-number"]
+        constraints = [
+            models.UniqueConstraint(fields=["conversation", "number"], name="revision_number_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"revision {self.number}"

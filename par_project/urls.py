@@ -1,0 +1,16 @@
+"""Addresses of the site."""
+
+from __future__ import annotations
+
+from allauth.account.decorators import secure_admin_login
+from django.contrib import admin
+from django.urls import include, path
+
+# Without this the admin has a sign-in of its own, without a throttle and without a second factor.
+admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
+
+urlpatterns = [
+    path("admin/", admin.site.urls),
+    path("accounts/", include("allauth.urls")),
+    path("", include("conversations.urls")),
+]

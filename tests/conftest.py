@@ -1,0 +1,47 @@
+"""Fixtures and hooks of the whole suite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from asgiref.sync import SyncToAsync
+from django.core.cache import cache
+from django.db import connections
+
+from conversations.hosting.executor import DatabaseExecutor
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Asynchronous tests write from threads of their own: they need real commits."""
+    for item in items:
+        if item.get_closest_marker("django_db") and item.get_closest_marker("asyncio"):
+            item.add_marker(pytest.mark.django_db(transaction=True), append=False)
+
+
+@pytest.fixture
+def executor(transactional_db: None) -> Iterator[DatabaseExecutor]:
+    """The executor that the host and the sockets use."""
+    made = DatabaseExecutor()
+    yield made
+    made.close()
+
+
+@pytest.fixture(autouse=True)
+def _empty_cache() -> Iterator[None]:
+    """Rate limits and second factors live in the cache; no test inherits another's."""
+    yield
+    cache.clear()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _closed_connections(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """Give every connection back, or the test database cannot be dropped."""
+    yield
+    with django_db_blocker.unblock():
+        SyncToAsync.single_thread_executor.submit(connections.close_all).result()
+        connections.close_all()
+        for each in connections.all(initialized_only=True):
+            if getattr(each, "pool", None):
+                each.close_pool()

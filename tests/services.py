@@ -1,0 +1,74 @@
+"""What tests need beside Python: PostgreSQL, Redis, Chromium.
+
+A missing service skips its tests. Under PAR_TEST_REQUIRE (`all`, or names separated by commas) it fails them instead.
+What was skipped and why is printed last.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter
+
+import pytest
+
+SERVICES = ("postgres", "redis", "chromium")
+
+
+def required(service: str) -> bool:
+    """Return whether the tests of `service` must run."""
+    wanted = {name.strip() for name in os.environ.get("PAR_TEST_REQUIRE", "").split(",")}
+    return "all" in wanted or service in wanted
+
+
+def chromium_path() -> str | None:
+    """Return the browser to drive, None if there is none."""
+    named = os.environ.get("PAR_CHROMIUM")
+    return named or shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+def missing(service: str, reason: str) -> None:
+    """Skip the running test because `service` is missing, or fail it where the service is required."""
+    assert service in SERVICES, service
+    if required(service):
+        pytest.fail(f"{service} is required (PAR_TEST_REQUIRE) but missing: {reason}", pytrace=False)
+    pytest.skip(f"needs {service}: {reason}")
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """The path of a Chromium."""
+    path = chromium_path()
+    if path is None:
+        missing("chromium", "no chromium in PATH and PAR_CHROMIUM is not set")
+    assert path is not None
+    return path
+
+
+@pytest.fixture(scope="session")
+def redis_url() -> str:
+    """The address of the Redis server that REDIS_URL names."""
+    url = os.environ.get("REDIS_URL", "")
+    if not url:
+        missing("redis", "REDIS_URL is not set")
+    return url
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> str:
+    """The address of the PostgreSQL server that DATABASE_URL names."""
+    url = os.environ.get("DATABASE_URL", "")
+    if not url.startswith(("postgres://", "postgresql://")):
+        missing("postgres", "DATABASE_URL names no PostgreSQL")
+    return url
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print each reason for which tests were skipped."""
+    reasons = Counter(str(report.longrepr[2]) for report in terminalreporter.stats.get("skipped", []))
+    if not os.environ.get("DATABASE_URL"):
+        terminalreporter.write_line("not run: the suite on PostgreSQL (DATABASE_URL is not set)")
+    if not os.environ.get("REDIS_URL"):
+        terminalreporter.write_line("not run: the suite on Redis (REDIS_URL is not set)")
+    for reason, count in sorted(reasons.items()):
+        terminalreporter.write_line(f"skipped {count}: {reason.removeprefix('Skipped: ')}")
