@@ -12,7 +12,7 @@ import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import NoneType
-from typing import Any, ClassVar
+from typing import Any
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
@@ -138,7 +138,7 @@ def _field(function: Callable[..., Any], parameter: inspect.Parameter, hint: Any
 class _SchemaWriter(GenerateJsonSchema):
     """Leaves out the titles that only repeat a parameter's name, and defaults that no JSON can show."""
 
-    ignored_warning_kinds: ClassVar[set[JsonSchemaWarningKind]] = {"skipped-choice", "non-serializable-default"}
+    ignored_warning_kinds: set[JsonSchemaWarningKind] = {"skipped-choice", "non-serializable-default"}
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False

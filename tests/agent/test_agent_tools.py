@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from agent.agent_tools import calculate, current_time, current_time_tool, send_postcard
-from tests.agent.tools.invoking import invoke
+from agent.testing import call_tool
 
 NOON = datetime(2024, 7, 1, 12, 0, tzinfo=UTC)
 
@@ -20,12 +20,12 @@ NOON = datetime(2024, 7, 1, 12, 0, tzinfo=UTC)
     ],
 )
 async def test_the_time_is_told_for_a_zone(zone: str, text: str) -> None:
-    assert (await invoke(current_time_tool(lambda: NOON), {"zone": zone})).content == text
+    assert (await call_tool(current_time_tool(lambda: NOON), {"zone": zone})).content == text
 
 
 async def test_the_time_is_told_without_arguments_and_by_the_real_clock() -> None:
     before = datetime.now(UTC).replace(microsecond=0)
-    content = (await invoke(current_time)).content
+    content = (await call_tool(current_time)).content
     assert before <= datetime.fromisoformat(content.rpartition("(")[2].rstrip(")")) <= datetime.now(UTC)
 
 
@@ -33,7 +33,7 @@ async def test_the_time_is_told_without_arguments_and_by_the_real_clock() -> Non
     "zone", ["Mars/Olympus", "", "Europe", "../../etc/passwd", "/etc/passwd", "a\x00b", "x" * 9000]
 )
 async def test_an_unknown_zone_is_an_error_result(zone: str) -> None:
-    result = await invoke(current_time, {"zone": zone})
+    result = await call_tool(current_time, {"zone": zone})
     assert result.is_error and "no time zone" in result.content and len(result.content) < 250
 
 
@@ -56,7 +56,7 @@ async def test_an_unknown_zone_is_an_error_result(zone: str) -> None:
     ],
 )
 async def test_arithmetic_is_worked_out(expression: str, value: str) -> None:
-    result = await invoke(calculate, {"expression": expression})
+    result = await call_tool(calculate, {"expression": expression})
     assert (result.content, result.is_error) == (value, False)
 
 
@@ -95,14 +95,14 @@ async def test_arithmetic_is_worked_out(expression: str, value: str) -> None:
     ],
 )
 async def test_what_is_no_bounded_arithmetic_is_an_error_result(expression: str, problem: str) -> None:
-    result = await invoke(calculate, {"expression": expression})
+    result = await call_tool(calculate, {"expression": expression})
     assert result.is_error
     with pytest.raises(AssertionError, match=problem):
         raise AssertionError(result.content)
 
 
 async def test_a_chain_of_signs_is_computed_or_refused_but_never_breaks() -> None:
-    assert (await invoke(calculate, {"expression": "-" * 299 + "1"})).content in (
+    assert (await call_tool(calculate, {"expression": "-" * 299 + "1"})).content in (
         "-1",
         "This is not an arithmetic expression.",
     )
@@ -112,7 +112,7 @@ async def test_the_postcard_asks_first_shows_progress_and_says_that_it_is_a_demo
     said: list[str] = []
     assert send_postcard.definition.needs_confirmation
     assert not send_postcard.definition.annotations.destructive_hint
-    result = await invoke(send_postcard, {"to": "Ada", "text": "Hello"}, said.append)
+    result = await call_tool(send_postcard, {"to": "Ada", "text": "Hello"}, progress=said.append)
     assert result.content == "The postcard to Ada is on its way (this is a demo: nothing was really sent)."
     assert len(said) == 1
 

@@ -8,7 +8,7 @@ import math
 import subprocess
 import sys
 import threading
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from enum import StrEnum
 from typing import Any
 
@@ -16,10 +16,9 @@ import pytest
 from pydantic import BaseModel
 
 from agent.runtime.exceptions import ToolFailed
-from agent.runtime.tools import ToolAnnotations, ToolCallResult, ToolInvocation
-from agent.runtime.values import freeze_object
+from agent.runtime.tools import ToolAnnotations, ToolCallResult
+from agent.testing import call_tool
 from agent.tools import ToolContext, ToolError, tool
-from tests.agent.tools.invoking import context, invoke
 
 
 class Colour(StrEnum):
@@ -77,8 +76,8 @@ async def test_an_async_function_runs_on_the_loop_and_a_sync_one_in_a_thread_of_
         assert threading.current_thread().daemon
         return str(threading.get_ident())
 
-    assert (await invoke(here)).content == str(threading.get_ident())
-    assert (await invoke(elsewhere)).content != str(threading.get_ident())
+    assert (await call_tool(here)).content == str(threading.get_ident())
+    assert (await call_tool(elsewhere)).content != str(threading.get_ident())
 
 
 async def test_a_sync_function_sees_the_context_variables_of_its_caller() -> None:
@@ -92,7 +91,7 @@ async def test_a_sync_function_sees_the_context_variables_of_its_caller() -> Non
         return spoken
 
     language.set("fr")
-    assert (await invoke(speak)).content == "fr"
+    assert (await call_tool(speak)).content == "fr"
     assert language.get() == "fr"
 
 
@@ -104,10 +103,10 @@ async def test_the_context_is_injected_and_progress_works_from_the_thread_r8() -
         """Work."""
         assert maybe is where
         where.progress(f"{steps} to go")
-        return f"{where.principal} {where.call_id}"
+        return str(where.principal)
 
     assert set(work.definition.input_schema["properties"]) == {"steps"}
-    assert (await invoke(work, {"steps": 2}, said.append)).content == "Ada call-1"
+    assert (await call_tool(work, {"steps": 2}, principal="Ada", progress=said.append)).content == "Ada"
     assert said == ["2 to go"]
 
 
@@ -117,7 +116,7 @@ async def test_a_model_cannot_fill_the_context_r8() -> None:
         """Work."""
         return "worked"
 
-    result = await invoke(work, {"where": {"principal": "root"}})
+    result = await call_tool(work, {"where": {"principal": "root"}})
     assert result.is_error and "'where' is not a parameter" in result.content
 
 
@@ -144,8 +143,8 @@ async def test_arguments_that_break_the_schema_give_an_error_that_names_the_fiel
         """Paint."""
         calls.append(count)
 
-    result = await invoke(paint, arguments)
-    assert result.is_error and result.tool_call_id == "call-1"
+    result = await call_tool(paint, arguments)
+    assert result.is_error
     assert named in result.content and "local.paint" in result.content
     assert calls == []
 
@@ -155,7 +154,7 @@ async def test_a_long_list_of_violations_is_cut_short() -> None:
     def quiet() -> None:
         """Do nothing."""
 
-    result = await invoke(quiet, {f"{'x' * 500}{number}": 1 for number in range(500)})
+    result = await call_tool(quiet, {f"{'x' * 500}{number}": 1 for number in range(500)})
     assert len(result.content) < 2_000 and "and 492 more" in result.content
 
 
@@ -167,7 +166,7 @@ async def test_arguments_arrive_as_the_types_that_were_declared_and_left_out_one
         """Shelve."""
         seen.extend([book, since, copies, colour])
 
-    await invoke(shelve, {"book": {"title": "Emma", "printed": "1815-12-23"}, "since": "2024-02-29"})
+    await call_tool(shelve, {"book": {"title": "Emma", "printed": "1815-12-23"}, "since": "2024-02-29"})
     assert seen == [Book(title="Emma", printed=date(1815, 12, 23)), date(2024, 2, 29), 3, Colour.RED]
 
 
@@ -177,7 +176,7 @@ async def test_a_whole_number_written_as_a_double_is_an_integer() -> None:
         """Double."""
         return [number * 2, *weights]
 
-    assert (await invoke(double, {"number": 4.0, "weights": [1.5, 2.0]})).content == "[8,1.5,2.0]"
+    assert (await call_tool(double, {"number": 4.0, "weights": [1.5, 2.0]})).content == "[8,1.5,2.0]"
 
 
 @pytest.mark.parametrize(
@@ -206,7 +205,7 @@ async def test_what_a_function_returns_becomes_text_b69_b71_r107(value: object, 
         """Give."""
         return value
 
-    result = await invoke(give)
+    result = await call_tool(give)
     assert (result.content, result.is_error) == (content, False)
 
 
@@ -225,7 +224,16 @@ def _cyclic() -> list[Any]:
 
 @pytest.mark.parametrize(
     "value",
-    [object(), {1: "a"}, {"x": {1, 2}}, b"\xff\xfe\x00", datetime(2024, 1, 1), 1j, _nested(100_000), _cyclic()],
+    [
+        object(),
+        {1: "a"},
+        {"x": {1, 2}},
+        b"\xff\xfe\x00",
+        datetime(2024, 1, 1, tzinfo=UTC),
+        1j,
+        _nested(100_000),
+        _cyclic(),
+    ],
     ids=["object", "key", "set", "bytes", "datetime", "complex", "deep", "cyclic"],
 )
 async def test_a_value_that_is_no_json_raises_b73_b92_r107(value: object) -> None:
@@ -235,7 +243,7 @@ async def test_a_value_that_is_no_json_raises_b73_b92_r107(value: object) -> Non
         return value
 
     with pytest.raises(ToolFailed, match=r"local\.give"):
-        await invoke(give)
+        await call_tool(give)
 
 
 async def test_a_complete_result_passes_through_untouched() -> None:
@@ -246,7 +254,7 @@ async def test_a_complete_result_passes_through_untouched() -> None:
         """Give."""
         return made
 
-    assert await invoke(give) is made
+    assert await call_tool(give) is made
 
 
 @pytest.mark.parametrize("in_thread", [True, False])
@@ -260,10 +268,10 @@ async def test_a_tool_error_is_an_error_result_and_any_other_exception_propagate
         raise ToolError("no such order") if kind == "business" else LookupError("bug")
 
     failing = tool(synchronous if in_thread else asynchronous)
-    result = await invoke(failing, {"kind": "business"})
+    result = await call_tool(failing, {"kind": "business"})
     assert (result.content, result.is_error) == ("no such order", True)
     with pytest.raises(LookupError, match="bug"):
-        await invoke(failing, {"kind": "bug"})
+        await call_tool(failing, {"kind": "bug"})
 
 
 @pytest.mark.parametrize("leaving", [SystemExit(3), StopIteration(), KeyboardInterrupt(), asyncio.CancelledError()])
@@ -274,7 +282,7 @@ async def test_what_leaves_a_thread_in_an_odd_way_is_an_ordinary_error(leaving: 
         raise leaving
 
     with pytest.raises(RuntimeError, match=type(leaving).__name__):
-        await invoke(leave)
+        await call_tool(leave)
 
 
 async def test_a_wrapper_that_returns_a_coroutine_is_awaited() -> None:
@@ -286,7 +294,7 @@ async def test_a_wrapper_that_returns_a_coroutine_is_awaited() -> None:
         """Hand out a coroutine."""
         return inner()
 
-    assert (await invoke(outer)).content == "from inside"
+    assert (await call_tool(outer)).content == "from inside"
 
 
 async def test_cancelling_a_call_abandons_its_thread_at_once() -> None:
@@ -300,7 +308,7 @@ async def test_cancelling_a_call_abandons_its_thread_at_once() -> None:
         ended.set()
         return "too late"
 
-    task = asyncio.ensure_future(block.handler(ToolInvocation("call-1", "local.block", freeze_object({}), context())))
+    task = asyncio.ensure_future(call_tool(block))
     await asyncio.to_thread(started.wait, 10)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -13,8 +13,8 @@ from jsonschema import Draft202012Validator
 from pydantic import BaseModel, Field
 
 from agent.runtime.tools import Tool
+from agent.testing import call_tool
 from agent.tools import ToolContext, ToolDeclarationError, tool
-from tests.agent.tools.invoking import invoke
 
 
 class Node(BaseModel):
@@ -101,8 +101,8 @@ async def test_a_recursive_type_keeps_its_definitions_and_validates_b88() -> Non
     schema = as_json(count)
     Draft202012Validator.check_schema(schema)
     assert "Node" in schema["$defs"] and schema["type"] == "object"
-    assert (await invoke(count, {"tree": {"value": 1, "children": [{"value": 2}]}})).content == "2"
-    result = await invoke(count, {"tree": {"value": 1, "children": [{"value": "two"}]}})
+    assert (await call_tool(count, {"tree": {"value": 1, "children": [{"value": 2}]}})).content == "2"
+    result = await call_tool(count, {"tree": {"value": 1, "children": [{"value": "two"}]}})
     assert result.is_error and "'tree.children.0.value'" in result.content
 
 
@@ -114,8 +114,8 @@ async def test_parameters_may_have_names_that_a_pydantic_model_keeps_for_itself(
 
     assert list(store.definition.input_schema["properties"]) == ["copy", "schema", "model_config", "_hidden", "title"]
     given = {"copy": "a", "schema": "b", "model_config": "c", "_hidden": "d"}
-    assert (await invoke(store, given)).content == "abcdt"
-    assert (await invoke(store, {**given, "parameter_0": "x"})).is_error
+    assert (await call_tool(store, given)).content == "abcdt"
+    assert (await call_tool(store, {**given, "parameter_0": "x"})).is_error
 
 
 async def test_a_default_that_no_json_can_show_is_left_out_of_the_schema_and_still_used() -> None:
@@ -127,7 +127,7 @@ async def test_a_default_that_no_json_can_show_is_left_out_of_the_schema_and_sti
         return value is marker
 
     assert "default" not in check.definition.input_schema["properties"]["value"]
-    assert (await invoke(check)).content == "true"
+    assert (await call_tool(check)).content == "true"
 
 
 def no_hint(value):  # type: ignore[no-untyped-def]
