@@ -24,8 +24,8 @@ def development_keys(data_dir: Path) -> tuple[str, ...]:
     if not path.exists():
         data_dir.mkdir(parents=True, exist_ok=True)
         draft = data_dir / f".keys.{os.getpid()}"
-        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            file.write(new_key() + "\n")
+        draft.touch(mode=0o600)
+        draft.write_text(new_key() + "\n")
         try:
             os.link(draft, path)
         except FileExistsError:

@@ -23,7 +23,7 @@ class HashedModules(CompressedManifestStaticFilesStorage):
 def serve_static(application: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap the site's HTTP application so that requests below STATIC_URL get files."""
     fresh = settings.PAR.development
-    served = ServeStaticASGI(
+    served: Callable[..., Any] = ServeStaticASGI(
         application,
         root=None if fresh else settings.STATIC_ROOT,
         prefix=settings.STATIC_URL,
@@ -34,9 +34,10 @@ def serve_static(application: Callable[..., Any]) -> Callable[..., Any]:
         add_headers_function=_headers,
     )
     if fresh:
+        add_files = served.add_files  # type: ignore[attr-defined]
         for finder in get_finders():
             for storage in getattr(finder, "storages", {}).values():
-                served.add_files(storage.location, prefix=settings.STATIC_URL)
+                add_files(storage.location, prefix=settings.STATIC_URL)
     return served
 
 

@@ -12,7 +12,7 @@ from agent.models import AgentProfile, ModelEndpoint, ToolRecord
 from agent.runtime.ids import uuid7
 from conversations.models import ApiToken, Conversation, Execution, ExecutionStatus, HostProcess, User
 
-PASSWORD = "a quiet river 42"  # noqa: S105
+PASSWORD = "a quiet river 42"
 
 
 class UserFactory(factory.django.DjangoModelFactory[User]):

@@ -300,6 +300,7 @@ class Migration(migrations.Migration):
                 ("error_message", models.TextField(blank=True)),
                 ("retryable", models.BooleanField(default=False)),
                 ("transcript", models.JSONField(default=list)),
+                ("calls", models.JSONField(default=dict)),
                 ("model_context", models.JSONField(null=True)),
                 ("interrupt", models.JSONField(null=True)),
                 ("limits", models.JSONField(default=dict)),

@@ -1,10 +1,12 @@
 from conversations.models.credentials import ApiToken, OneTimeLink
-from conversations.models.executions import LIVE, Execution, ExecutionStatus, HostProcess
-from conversations.models.history import Conversation, Revision
+from conversations.models.executions import LIVE, MOVES, Execution, ExecutionStatus, HostProcess, may_become
+from conversations.models.history import TITLE_LENGTH, Conversation, Revision, RevisionKind
 from conversations.models.people import User
 
 __all__ = [
     "LIVE",
+    "MOVES",
+    "TITLE_LENGTH",
     "ApiToken",
     "Conversation",
     "Execution",
@@ -12,5 +14,7 @@ __all__ = [
     "HostProcess",
     "OneTimeLink",
     "Revision",
+    "RevisionKind",
     "User",
+    "may_become",
 ]

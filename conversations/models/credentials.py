@@ -21,8 +21,8 @@ DEFAULT_SCOPES = ("read", "write")
 LINK_LIFETIME = timedelta(minutes=15)
 
 _LINK_SALT = "conversations.one-time-link"
-_TOKEN_PREFIX = "par_"
-_SHOWN = len(_TOKEN_PREFIX) + 6
+_BEGINNING = "par_"
+_SHOWN = len(_BEGINNING) + 6
 
 
 def digest(secret: str) -> str:
@@ -64,7 +64,7 @@ class ApiToken(models.Model):
         wanted = list(dict.fromkeys(scopes))
         if unknown := sorted(set(wanted) - set(SCOPES)):
             raise ValueError(f"unknown scope {unknown[0]!r}; there are {', '.join(SCOPES)}")
-        plain = _TOKEN_PREFIX + secrets.token_urlsafe(32)
+        plain = _BEGINNING + secrets.token_urlsafe(32)
         row = cls.objects.create(
             user=user, name=name, prefix=plain[:_SHOWN], digest=digest(plain), scopes=wanted, expires_at=expires_at
         )

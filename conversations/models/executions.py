@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -34,6 +35,46 @@ LIVE = (
     ExecutionStatus.WAITING_INPUT,
 )
 
+# P20: the 18 legal moves; what ends an execution ends it for good.
+MOVES: Mapping[ExecutionStatus, frozenset[ExecutionStatus]] = {
+    ExecutionStatus.PENDING: frozenset({ExecutionStatus.SCHEDULED, ExecutionStatus.CANCELLED}),
+    ExecutionStatus.SCHEDULED: frozenset({ExecutionStatus.RUNNING, ExecutionStatus.CANCELLED}),
+    ExecutionStatus.RUNNING: frozenset(
+        {
+            ExecutionStatus.WAITING_INPUT,
+            ExecutionStatus.SUSPENDED,
+            ExecutionStatus.COMPLETED,
+            ExecutionStatus.FAILED,
+            ExecutionStatus.CANCELLED,
+        }
+    ),
+    ExecutionStatus.WAITING_INPUT: frozenset(
+        {
+            ExecutionStatus.RUNNING,
+            ExecutionStatus.COMPLETED,
+            ExecutionStatus.FAILED,
+            ExecutionStatus.CANCELLED,
+        }
+    ),
+    ExecutionStatus.SUSPENDED: frozenset(
+        {
+            ExecutionStatus.SCHEDULED,
+            ExecutionStatus.RUNNING,
+            ExecutionStatus.COMPLETED,
+            ExecutionStatus.FAILED,
+            ExecutionStatus.CANCELLED,
+        }
+    ),
+    ExecutionStatus.COMPLETED: frozenset(),
+    ExecutionStatus.FAILED: frozenset(),
+    ExecutionStatus.CANCELLED: frozenset(),
+}
+
+
+def may_become(status: ExecutionStatus) -> list[ExecutionStatus]:
+    """Return the states from which an execution may move to `status`."""
+    return [before for before, after in MOVES.items() if status in after]
+
 
 class HostProcess(models.Model):
     """A serving process; the executions it runs point to it."""
@@ -57,7 +98,8 @@ class Execution(models.Model):
     """One run of an agent on a conversation.
 
     `input` is the user message in wire form; `transcript` the stable messages added so far, input included, until a
-    revision holds them. `request_id` is the client's id of the start command, `request_digest` what it asked for.
+    revision holds them; `calls` says of each dispatched tool call how far it came. `request_id` is the client's id of the
+    start command, `request_digest` what it asked for.
     """
 
     id: models.UUIDField[UUID, UUID] = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -77,6 +119,7 @@ class Execution(models.Model):
     error_message = models.TextField(blank=True)
     retryable = models.BooleanField(default=False)
     transcript: models.JSONField[list[dict[str, Any]], list[dict[str, Any]]] = models.JSONField(default=list)
+    calls: models.JSONField[dict[str, str], dict[str, str]] = models.JSONField(default=dict)
     model_context: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(null=True)
     interrupt: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(null=True)
     limits: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict)

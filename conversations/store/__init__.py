@@ -1,0 +1,24 @@
+"""The only code that writes conversations and revisions.
+
+Plain functions on the ORM, each of them one short transaction; the host and the sockets call them through
+`DatabaseExecutor`. A plain turn is two of them: `begin_turn` and `save_turn`. Revisions form a tree and never change.
+"""
+
+from conversations.store.contexts import load_context
+from conversations.store.conversations import delete, owned_conversation, rename
+from conversations.store.executions import finish_failed, record_progress
+from conversations.store.turns import BegunTurn, begin_turn, request_digest, save_turn, title_of
+
+__all__ = [
+    "BegunTurn",
+    "begin_turn",
+    "delete",
+    "finish_failed",
+    "load_context",
+    "owned_conversation",
+    "record_progress",
+    "rename",
+    "request_digest",
+    "save_turn",
+    "title_of",
+]
