@@ -1,0 +1,103 @@
+"""Measures rows: subject and floor in processes of their own, runs interleaved, medians reported."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from statistics import median
+
+from tests.benchmarks.rows import Row
+
+IMPORT_ROW = "engine.import"
+WARM_UPS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One line of the report; `value` and `floor` are medians in `unit`, `runs` the single values of the subject."""
+
+    name: str
+    unit: str
+    value: float
+    floor: float
+    ratio: float
+    runs: list[float]
+
+    def as_json(self) -> dict[str, object]:
+        return asdict(self)
+
+
+def interleave(subject: Callable[[], float], floor: Callable[[], float], runs: int) -> tuple[list[float], list[float]]:
+    """Measure one after the other, `runs` times, so that what disturbs the machine disturbs both."""
+    pairs = [(subject(), floor()) for _ in range(runs)]
+    return [value for value, _ in pairs], [value for _, value in pairs]
+
+
+def figure(name: str, unit: str, values: Sequence[float], floors: Sequence[float]) -> Figure:
+    value, floor = median(values), median(floors)
+    return Figure(name, unit, round(value, 4), round(floor, 4), round(value / floor, 3), [round(v, 4) for v in values])
+
+
+def measure(row: type[Row], *, runs: int, size: float = 1.0) -> Figure:
+    """Measure one row against a scripted provider in yet another process."""
+    with ExitStack() as stack:
+        port = stack.enter_context(_process("tests.benchmarks.provider"))("")
+        provider = f"http://127.0.0.1:{port}"
+        subject, floor = (
+            stack.enter_context(_process("tests.benchmarks.worker", row.name, side, provider, f"--size={size}"))
+            for side in ("subject", "floor")
+        )
+        interleave(lambda: float(subject("run")), lambda: float(floor("run")), WARM_UPS)
+        values, floors = interleave(lambda: float(subject("run")), lambda: float(floor("run")), runs)
+    return figure(row.name, row.unit, values, floors)
+
+
+def measure_import(*, runs: int) -> Figure:
+    """Measure what importing the engine costs, against pydantic alone, each time in a fresh interpreter."""
+
+    def importing(module: str) -> float:
+        script = f"import time; t = time.process_time(); import {module}; print(time.process_time() - t)"
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+        return float(done.stdout) * 1e3
+
+    def both(count: int) -> tuple[list[float], list[float]]:
+        return interleave(lambda: importing("agent.runtime"), lambda: importing("pydantic"), count)
+
+    both(1)  # writes the .pyc files
+    return figure(IMPORT_ROW, "ms CPU", *both(runs))
+
+
+def table(figures: Sequence[Figure]) -> str:
+    """Return the report as text."""
+    lines = [f"{'row':<22}{'value':>10}{'floor':>10}{'ratio':>8}  unit"]
+    lines += [f"{f.name:<22}{f.value:>10.2f}{f.floor:>10.2f}{f.ratio:>8.2f}  {f.unit}" for f in figures]
+    return "\n".join(lines)
+
+
+@contextmanager
+def _process(module: str, *arguments: str) -> Iterator[Callable[[str], str]]:
+    """Run a module; yields a function that sends it a line (nothing for an empty one) and returns its answer."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", module, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    stdin, stdout = process.stdin, process.stdout
+
+    def ask(line: str) -> str:
+        if line:
+            print(line, file=stdin, flush=True)
+        answer = stdout.readline().strip()
+        if not answer:
+            raise RuntimeError(f"{module} {' '.join(arguments)} ended with status {process.wait()}")
+        return answer
+
+    try:
+        yield ask
+    finally:
+        stdin.close()  # which is its sign to leave
+        process.wait()
+        stdout.close()
