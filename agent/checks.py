@@ -47,3 +47,17 @@ def check_settings(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> li
         if not origin.startswith("https://")
     ]
     return found
+
+
+@checks.register(checks.Tags.compatibility)
+def check_tools(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[checks.CheckMessage]:
+    """Report tools that cannot be loaded (R99)."""
+    from agent.governance.tools import installed_tools
+    from agent.runtime.exceptions import ToolAlreadyRegisteredError
+    from agent.tools import ToolDeclarationError
+
+    try:
+        installed_tools()
+    except (ToolAlreadyRegisteredError, ToolDeclarationError, ImportError) as error:
+        return [checks.Error(str(error), hint="See the agent_tools modules of the installed apps.", id="agent.E004")]
+    return []
