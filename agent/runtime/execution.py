@@ -117,6 +117,11 @@ class AgentExecution:
         return asyncio.shield(self._result)
 
     @property
+    def verdict(self) -> RunResult | AgentError | None:
+        """How the run ended, as soon as its gate has closed; None before."""
+        return self._verdict
+
+    @property
     def seq(self) -> int:
         """The number of the last published event."""
         return self._seq
