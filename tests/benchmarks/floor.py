@@ -24,7 +24,10 @@ async def read_answer(client: httpx.AsyncClient, base_url: str, body: Mapping[st
         async for line in response.aiter_lines():
             if not line.startswith("data: ") or line == "data: [DONE]":
                 continue
-            delta = json.loads(line[6:])["choices"][0]["delta"]
+            choices = json.loads(line[6:])["choices"]
+            if not choices:  # the chunk with the usage
+                continue
+            delta = choices[0]["delta"]
             if text := delta.get("content"):
                 pieces.append(text)
             for part in delta.get("tool_calls") or ():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from statistics import median
 
@@ -88,8 +88,9 @@ def _process(module: str, *arguments: str) -> Iterator[Callable[[str], str]]:
     stdin, stdout = process.stdin, process.stdout
 
     def ask(line: str) -> str:
-        if line:
-            print(line, file=stdin, flush=True)
+        with suppress(BrokenPipeError):  # it ended; there is no answer then
+            if line:
+                print(line, file=stdin, flush=True)
         answer = stdout.readline().strip()
         if not answer:
             raise RuntimeError(f"{module} {' '.join(arguments)} ended with status {process.wait()}")
@@ -98,6 +99,7 @@ def _process(module: str, *arguments: str) -> Iterator[Callable[[str], str]]:
     try:
         yield ask
     finally:
-        stdin.close()  # which is its sign to leave
+        with suppress(BrokenPipeError):
+            stdin.close()  # which is its sign to leave
         process.wait()
         stdout.close()

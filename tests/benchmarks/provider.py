@@ -23,6 +23,10 @@ _HEAD = (
 
 
 def _event(delta: dict[str, object], finish: str | None = None) -> bytes:
+    return _chunk_of([{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}])
+
+
+def _chunk_of(choices: list[dict[str, object]], usage: dict[str, int] | None = None) -> bytes:
     chunk = {
         "id": "chatcmpl-5f1c2d3e4a5b6c7d8e9f0a1b2c3d4e5f",
         "object": "chat.completion.chunk",
@@ -30,7 +34,8 @@ def _event(delta: dict[str, object], finish: str | None = None) -> bytes:
         "model": "scripted-model-2025-10-01",
         "service_tier": "default",
         "system_fingerprint": "fp_0123456789",
-        "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}],
+        "choices": choices,
+        "usage": usage,
         "obfuscation": "0123456789",
     }
     return _chunk(b"data: " + json.dumps(chunk).encode() + b"\n\n")
@@ -43,7 +48,8 @@ def _chunk(data: bytes) -> bytes:
 _OPENING = _event({"role": "assistant", "content": "", "refusal": None})
 _PIECE = _event({"content": DELTA})
 _DONE = _chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n"
-_END = _event({}, "stop") + _DONE
+_USAGE = _chunk_of([], {"prompt_tokens": 1_200, "completion_tokens": 40, "total_tokens": 1_240})
+_END = _event({}, "stop") + _USAGE + _DONE
 
 
 @lru_cache
@@ -59,7 +65,7 @@ def _turn(after_result: bool) -> bytes:
     opened = {"index": 0, "id": "call_of_the_provider", "type": "function", "function": function}
     pieces = [{"index": 0, "function": {"arguments": piece}} for piece in TURN_ARGUMENTS]
     events = b"".join(_event({"tool_calls": [call]}) for call in (opened, *pieces))
-    return _HEAD + _OPENING + events + _event({}, "tool_calls") + _DONE
+    return _HEAD + _OPENING + events + _event({}, "tool_calls") + _USAGE + _DONE
 
 
 class Connection(asyncio.Protocol):

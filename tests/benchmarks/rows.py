@@ -202,6 +202,7 @@ def request(messages: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "model": "scripted",
         "stream": True,
+        "stream_options": {"include_usage": True},
         "messages": [{"role": "system", "content": INSTRUCTIONS}, *messages],
         "tools": [{"type": "function", "function": function}],
     }
