@@ -64,6 +64,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
+    "conversations.api.errors.EnvelopeMiddleware",
 ]
 
 ROOT_URLCONF = "par_project.urls"

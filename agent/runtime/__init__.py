@@ -54,6 +54,7 @@ from agent.runtime.tools import (
 )
 
 __all__ = [
+    "DEFAULT_LIMITS",
     "AgentError",
     "AgentExecution",
     "AgentHook",
@@ -68,7 +69,6 @@ __all__ = [
     "Clock",
     "Completed",
     "Context",
-    "DEFAULT_LIMITS",
     "Decision",
     "Event",
     "ExecutionState",

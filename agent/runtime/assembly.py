@@ -123,7 +123,7 @@ class MessageAssembler:
         return accepted
 
     def blocks(self) -> list[AssembledBlock]:
-        """Return the blocks in index order, empty text and reasoning left out (R45, R47); arguments are parsed here (R46)."""
+        """Return the blocks in index order without empty text and reasoning (R45, R47); parses the arguments (R46)."""
         assembled: list[AssembledBlock] = []
         for _, block in sorted(self._blocks.items()):
             text = "".join(block.pieces)
@@ -154,5 +154,3 @@ def parse_call(start: BlockStart, text: str) -> AssembledCall:
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
-
-

@@ -1,6 +1,6 @@
 """The closed set of events of one execution, and their wire form.
 
-Each event carries `execution_id` and `seq` (from 1, consecutive, never reset); the engine stamps both when it publishes.
+Each event carries `execution_id` and `seq` (from 1, consecutive, never reset), which the engine stamps on publishing.
 Block events are the very objects that the provider adapter made. `encode` gives the JSON bytes of an event once;
 deltas take a short path, because there are thousands of them.
 """

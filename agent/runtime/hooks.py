@@ -151,7 +151,9 @@ class ModelInterceptor(Protocol):
 class ToolInterceptor(Protocol):
     """Wraps one tool call (R116); `next` may be called once (R117)."""
 
-    def intercept(self, invocation: ToolInvocation, next: NextTool) -> Awaitable[ToolCallResult | Mapping[str, Any]]: ...
+    def intercept(
+        self, invocation: ToolInvocation, next: NextTool
+    ) -> Awaitable[ToolCallResult | Mapping[str, Any]]: ...
 
 
 A = TypeVar("A")

@@ -218,6 +218,7 @@ async def run_tool(run: AgentExecution, call: ToolCallBlock) -> None:
         )
     run.publish(ev.ToolCallCompleted(call.call_id, call.name, result.is_error))
     add_result(run, call, result.content, failed=result.is_error, execution="completed")
+    return None
 
 
 async def judge(run: AgentExecution, definition: ToolDefinition, invocation: ToolInvocation) -> Any:

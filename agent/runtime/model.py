@@ -120,6 +120,6 @@ class Model(Protocol):
     def stream(self, request: ModelRequest, signal: CancelSignal) -> AsyncGenerator[Sequence[ModelEvent], Any]:
         """Make exactly one call and yield its events in batches; closing the generator closes the connection.
 
-        The call is cancelled by cancelling the task that reads it; `signal` is there for adapters that need to know why.
+        The call is cancelled by cancelling the task that reads it; `signal` tells an adapter why.
         """
         ...

@@ -26,9 +26,7 @@ def close_open_calls(messages: Sequence[AgentMessage], states: Mapping[str, Call
 
     `states` says of the calls that were dispatched how far they came.
     """
-    answered = {
-        block.call_id for message in messages for block in message.blocks if isinstance(block, ToolResultBlock)
-    }
+    answered = {block.call_id for message in messages for block in message.blocks if isinstance(block, ToolResultBlock)}
     repairs: list[AgentMessage] = []
     for message in messages:
         for call in message.tool_calls:
@@ -40,4 +38,3 @@ def close_open_calls(messages: Sequence[AgentMessage], states: Mapping[str, Call
             block = tool_result(call, _WORDS[execution], status="error", execution=execution)
             repairs.append(AgentMessage(id=message_id(), role="tool", blocks=(block,)))
     return tuple(repairs)
-

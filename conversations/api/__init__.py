@@ -1,0 +1,3 @@
+from conversations.api.routes import api
+
+__all__ = ["api"]

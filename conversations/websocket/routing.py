@@ -1,17 +1,26 @@
-"""Where websockets go."""
+"""Where the websocket lives: `{base path}/ws`."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
+from channels.routing import URLRouter
+from django.conf import settings
+from django.urls import path
 
-async def websocket_application(
-    scope: dict[str, Any],
-    receive: Callable[[], Awaitable[dict[str, Any]]],
-    send: Callable[[dict[str, Any]], Awaitable[None]],
-) -> None:
-    """Accept and close: there is no protocol yet."""
-    await receive()
-    await send({"type": "websocket.accept"})
-    await send({"type": "websocket.close", "code": 4500})
+from conversations.websocket.consumer import LiveConsumer
+from conversations.websocket.handshake import Handshake, Receive, Send
+
+_live: Any = Handshake(LiveConsumer.as_asgi())
+_router = URLRouter([path(f"{settings.PAR.base_path.strip('/')}/ws", _live)])
+
+
+async def websocket_application(scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    """Route a websocket; an unknown path is refused as HTTP would, with 404 before the upgrade."""
+    try:
+        await _router(scope, receive, send)
+    except ValueError as error:
+        if not str(error).startswith("No route found"):
+            raise
+        await receive()
+        await send({"type": "websocket.close", "code": 4404})

@@ -85,7 +85,9 @@ async def test_a_batch_with_one_unknown_tool_runs_nothing() -> None:
     assert [message.role for message in caught.value.recovered.messages] == ["user"]  # R77
 
 
-@pytest.mark.parametrize("arguments", ["[1, 2]", '"x"', "5", "true", '{"a": 1} trailing', "{", '{"x": NaN}', "[" * 9_000])
+@pytest.mark.parametrize(
+    "arguments", ["[1, 2]", '"x"', "5", "true", '{"a": 1} trailing', "{", '{"x": NaN}', "[" * 9_000]
+)
 async def test_bad_arguments_are_reported_to_the_model_and_the_batch_does_not_run(arguments: str) -> None:
     """DESIGN 2 `report`; B71, B73, B89, B90."""
     known = scripted_tool("known", "x")
@@ -113,9 +115,7 @@ async def test_a_call_id_of_the_history_is_not_taken_again(policy: str) -> None:
     """R75: the policy `report` has no second id to answer under, so this ends the run."""
     history = Context(
         messages=(
-            AgentMessage(
-                id="m", role="assistant", blocks=(ToolCallBlock(call_id="call_1", name="known", input={}),)
-            ),
+            AgentMessage(id="m", role="assistant", blocks=(ToolCallBlock(call_id="call_1", name="known", input={}),)),
         )
     )
     with ScriptedModel(calls(("known", {}, "call_1"))) as model:
@@ -194,9 +194,7 @@ async def test_a_result_over_its_limit_is_not_published_and_is_recovered_as_omit
     """R72, E5."""
     with ScriptedModel(calls(("known", {}))) as model:
         recorder = EventRecorder()
-        runtime = create_runtime(
-            model, [scripted_tool("known", "12345")], PartialLimits(max_tool_result_characters=4)
-        )
+        runtime = create_runtime(model, [scripted_tool("known", "12345")], PartialLimits(max_tool_result_characters=4))
         with pytest.raises(AgentError) as caught:
             await runtime.start("Go", observer=recorder).result
     assert caught.value.code == "TOOL_RESULT_LIMIT_EXCEEDED"
@@ -221,17 +219,15 @@ async def test_a_result_over_its_limit_is_not_published_and_is_recovered_as_omit
 )
 async def test_a_result_that_breaks_its_contract_ends_the_run(result: dict[str, object]) -> None:
     """R82, R83, R192."""
-    with ScriptedModel(calls(("known", {}, "call_1"))) as model:
-        with pytest.raises(AgentError) as caught:
-            await create_runtime(model, [scripted_tool("known", result)]).start("Go").result
+    with ScriptedModel(calls(("known", {}, "call_1"))) as model, pytest.raises(AgentError) as caught:
+        await create_runtime(model, [scripted_tool("known", result)]).start("Go").result
     assert caught.value.code == "MODEL_PROTOCOL_ERROR"
 
 
 async def test_a_tool_that_raises_ends_the_run() -> None:
     """R81."""
-    with ScriptedModel(calls(("known", {}))) as model:
-        with pytest.raises(AgentError) as caught:
-            await create_runtime(model, [scripted_tool("known", KeyError("secret"))]).start("Go").result
+    with ScriptedModel(calls(("known", {}))) as model, pytest.raises(AgentError) as caught:
+        await create_runtime(model, [scripted_tool("known", KeyError("secret"))]).start("Go").result
     assert caught.value.code == "TOOL_FAILED"
     assert "secret" not in caught.value.message
 
@@ -249,9 +245,9 @@ async def test_a_tool_that_raises_is_reported_without_details_where_the_agent_sa
 
 async def test_a_refusal_is_an_error_and_its_text_is_kept() -> None:
     """DESIGN 2; B23."""
-    with ScriptedModel(fails("refused", code="MODEL_REFUSED", kind="refusal", refusal="I cannot.")) as model:
-        with pytest.raises(AgentError) as caught:
-            await create_runtime(model).start("Go").result
+    model = ScriptedModel(fails("refused", code="MODEL_REFUSED", kind="refusal", refusal="I cannot."))
+    with pytest.raises(AgentError) as caught:
+        await create_runtime(model).start("Go").result
     assert caught.value.code == "MODEL_REFUSED"
     assert caught.value.recovered is not None
     assert caught.value.recovered.messages[-1].blocks == (TextBlock(text="I cannot."),)

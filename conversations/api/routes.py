@@ -1,0 +1,68 @@
+"""The HTTP API below the base path (R144 ff., the part that exists)."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.http import HttpRequest
+from ninja import NinjaAPI
+
+from agent.models import AgentProfile
+from conversations import store
+from conversations.api.auth import SessionOrBearer
+from conversations.api.errors import install
+from conversations.api.schemas import AgentList, AgentRow, ConversationList, ConversationRow, ConversationSnapshot
+from conversations.models import Conversation, User
+
+READ = SessionOrBearer("read")
+
+api = NinjaAPI(title="PAR", version="1", urls_namespace="par-api", docs_url=None, auth=READ)
+install(api)
+
+
+def caller(request: HttpRequest) -> User:
+    user: Any = request.auth  # type: ignore[attr-defined]
+    assert isinstance(user, User)
+    return user
+
+
+@api.get("/agents", response=AgentList, by_alias=True, summary="Agents that you may use")
+async def list_agents(request: HttpRequest) -> AgentList:
+    return await sync_to_async(_agents)(caller(request))
+
+
+@api.get("/conversations", response=ConversationList, by_alias=True, summary="Your conversations, newest first")
+async def list_conversations(request: HttpRequest) -> ConversationList:
+    return await sync_to_async(_conversations)(caller(request))
+
+
+@api.get(
+    "/conversations/{conversation_id}",
+    response=ConversationSnapshot,
+    by_alias=True,
+    summary="One of your conversations with all its messages",
+)
+async def get_conversation(request: HttpRequest, conversation_id: UUID) -> ConversationSnapshot:
+    return await sync_to_async(_snapshot)(caller(request), conversation_id)
+
+
+def _agents(user: User) -> AgentList:
+    rows = AgentProfile.objects.visible_to(user)
+    return AgentList(agents=tuple(AgentRow(slug=a.slug, name=a.name, description=a.description) for a in rows))
+
+
+def _conversations(user: User) -> ConversationList:
+    rows = Conversation.objects.filter(owner=user).select_related("agent")[: settings.PAR.conversation_list_limit]
+    return ConversationList(conversations=tuple(map(ConversationRow.of, rows)))
+
+
+def _snapshot(user: User, conversation_id: UUID) -> ConversationSnapshot:
+    conversation = store.owned_conversation(user, conversation_id)
+    context = store.load_context(conversation, conversation.head)
+    return ConversationSnapshot(
+        conversation=ConversationRow.of(conversation),
+        messages=tuple(message.to_wire() for message in context.messages),
+    )

@@ -1,0 +1,225 @@
+"""The runs of this process: started, found, decided, cancelled, drained.
+
+A run belongs to the host, never to a socket or a request. Whoever starts one may go away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from agent.governance import audit
+from agent.providers.registry import build_model
+from agent.providers.transport import Transport
+from agent.runtime.exceptions import AgentError
+from agent.runtime.interrupts import Decision
+from agent.runtime.ports import ToolDecision
+from agent.runtime.registry import ToolRegistry
+from agent.runtime.runtime import AgentRuntime
+from agent.runtime.state import ExecutionState
+from agent.runtime.tools import ToolDefinition, ToolInvocation
+from conversations.exceptions import Draining, ExecutionNotFound
+from conversations.hosting.audit import AuditHook, AuditTrail
+from conversations.hosting.executor import DatabaseExecutor
+from conversations.hosting.hub import EventHub
+from conversations.hosting.jobs import Begun, Found, Jobs, RunSetup, StartRequest
+from conversations.hosting.markdown import MarkdownRun
+from conversations.hosting.outbox import Outbox
+from conversations.hosting.run import HostedRun
+from conversations.models import User
+
+if TYPE_CHECKING:
+    from agent.conf import ParSettings
+
+logger = logging.getLogger("conversations.hosting")
+
+HEARTBEAT = 5.0
+NEVER = 10.0 * 365 * 86_400
+DRAINING_FRAME = b'{"type":"draining"}'
+
+
+class ExecutionHost:
+    """Owns every run, task, thread and connection that serving needs; one per process, on one event loop."""
+
+    def __init__(self, par: ParSettings, channel: str) -> None:
+        self.par = par
+        self.executor = DatabaseExecutor()
+        self.transport = Transport(connect_timeout=par.connect_timeout, idle_timeout=par.read_timeout or NEVER)
+        self.hub = EventHub()
+        self.jobs = Jobs(channel)
+        self.trail = AuditTrail(lambda entries: self.executor.run(audit.write, entries))
+        self.sockets: set[Outbox] = set()
+        self.accepting = False
+        self._runs: dict[str, HostedRun] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._services: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Open connections, register the process, end what a crash left behind."""
+        await self.transport.start()
+        await self.executor.run(self.jobs.register)
+        loop = asyncio.get_running_loop()
+        self._services.append(loop.create_task(self._heartbeat(), name="heartbeat"))
+        if self.par.audit_enabled:
+            self._services.append(loop.create_task(self.trail.run(), name="audit"))
+        self.accepting = True
+
+    async def close(self) -> None:
+        """Cancel what runs, store it, and give everything back."""
+        await self.drain(0)
+        self.trail.close()
+        heartbeat, *others = self._services
+        heartbeat.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await heartbeat
+        await asyncio.gather(*others)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.executor.run(self.jobs.unregister)
+        await self.transport.close()
+        await asyncio.to_thread(self.executor.close)
+
+    def refuse(self) -> None:
+        """Take no new runs, and tell every socket."""
+        self.accepting = False
+        for outbox in self.sockets:
+            outbox.put(DRAINING_FRAME)
+
+    async def drain(self, timeout: float, hurry: asyncio.Event | None = None) -> None:
+        """Let runs end for `timeout` seconds or until `hurry`; cancel the rest with reason `shutdown`."""
+        self.accepting = False
+        ends = [asyncio.ensure_future(run.ended.wait()) for run in self._runs.values()]
+        if ends and timeout > 0:
+            everything = asyncio.gather(*ends)
+            waiters: list[asyncio.Future[Any]] = [everything]
+            if hurry is not None:
+                waiters.append(asyncio.ensure_future(hurry.wait()))
+            await asyncio.wait(waiters, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+            if hurry is not None:
+                waiters[1].cancel()
+        for run in tuple(self._runs.values()):
+            if run.execution is not None:
+                run.execution.cancel("shutdown")
+        if ends:
+            await asyncio.wait(ends, timeout=self.par.cancel_grace_period + 10)
+        for end in ends:
+            end.cancel()
+
+    def spawn(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
+        """Run `work` as a task of the host; a failure is logged."""
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    async def start_run(self, user: User, wanted: StartRequest, announce: Callable[[Begun], None]) -> Begun:
+        """Store the start and launch the run; the same `request_id` again gives the first answer.
+
+        `announce` is called once the start is stored and before the run's first event, so a reader added there misses
+        nothing. The start goes on when the caller is cancelled. Raises what `store.begin_turn` raises, and `Draining`.
+        """
+        if not self.accepting:
+            raise Draining("the server is about to stop; try again in a moment")
+        return await asyncio.shield(self.spawn(self._start(user, wanted, announce), "start of a run"))
+
+    async def find_execution(self, user: User, execution_id: UUID) -> Found:
+        """Return a run of this person; raises `ExecutionNotFound`."""
+        return await self.executor.run(self.jobs.find_execution, user, execution_id)
+
+    async def find_conversation(self, user: User, conversation_id: UUID) -> Found:
+        """Return a conversation of this person; raises `ConversationNotFound`."""
+        return await self.executor.run(self.jobs.find_conversation, user, conversation_id)
+
+    async def render(self, state: ExecutionState) -> list[bytes]:
+        """Return the `rendered` frames of a run that is over."""
+        markdown = MarkdownRun(state)
+        return markdown.take(await asyncio.to_thread(markdown.tick))
+
+    def decide(self, user: User, execution_id: str, interrupt_id: str, decision: Decision) -> None:
+        """Answer the pending approval of a run; the first answer wins, later ones raise `InvalidState`."""
+        run = self._runs.get(execution_id)
+        if run is None or run.begun.user_id != user.pk or run.execution is None:
+            raise ExecutionNotFound("there is no such execution, or it has ended")
+        run.execution.decide(interrupt_id, decision)
+
+    async def cancel(self, user: User, execution_id: str) -> str:
+        """Cancel a run and return its status; cancelling one that has ended changes nothing."""
+        run = self._runs.get(execution_id)
+        if run is not None and run.begun.user_id == user.pk:
+            if run.execution is not None:
+                run.execution.cancel("user")
+            return "cancelled" if not run.channel.state.ended else run.status
+        found = await self.find_execution(user, UUID(execution_id))
+        return found.state.status if found.state else "completed"
+
+    async def _start(self, user: User, wanted: StartRequest, announce: Callable[[Begun], None]) -> Begun:
+        begun = await self.executor.run(self.jobs.begin, user, wanted)
+        announce(begun)
+        if begun.setup is not None:
+            self._launch(begun, begun.setup, user)
+        return begun
+
+    def _launch(self, begun: Begun, setup: RunSetup, user: User) -> None:
+        channel = self.hub.open(begun.conversation_id, begun.execution_id)
+        run = self._runs[begun.execution_id] = HostedRun(self, begun, channel)
+        try:
+            runtime = AgentRuntime(
+                model=build_model(setup.model, self.transport),
+                tools=ToolRegistry(setup.tools),
+                limits=setup.limits,
+                policy=HostedPolicy(self, user),
+                hooks=[AuditHook(self.trail, user_id=user.pk, execution_id=run.id)] if self.par.audit_enabled else [],
+                tool_interceptors=[run],
+                tool_call_errors=setup.tool_call_errors,
+                tool_exceptions=setup.tool_exceptions,
+                cancel_grace_period=self.par.cancel_grace_period,
+                confirmation_timeout=self.par.live_approval_timeout,
+                max_tokens=setup.model.max_tokens,
+                temperature=setup.model.temperature,
+            )
+            run.execution = runtime.start(
+                setup.message,
+                context=setup.context,
+                instructions=setup.instructions,
+                observer=run.observe,
+                conversation_id=begun.conversation_id,
+                agent=setup.agent,
+                principal=user,
+                execution_id=run.id,
+                trace=begun.trace_id,
+            )
+        except Exception as error:
+            logger.exception("run %s could not be set up", run.id)
+            message = error.message if isinstance(error, AgentError) else "The agent could not be set up."
+            self.spawn(run.abandon(AgentError(message)), f"end of run {run.id}")
+
+    def forget(self, run: HostedRun) -> None:
+        """Let go of a run that has ended and is stored."""
+        self._runs.pop(run.id, None)
+
+    async def _heartbeat(self) -> None:
+        while True:
+            await asyncio.sleep(HEARTBEAT)
+            try:
+                await self.executor.run(self.jobs.beat)
+            except Exception:
+                logger.exception("the heartbeat could not be written")
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) and not isinstance(error, AgentError):
+            logger.error("%s failed", task.get_name(), exc_info=error)
+
+
+class HostedPolicy:
+    """The rights of one person, read from the database on every call (R7)."""
+
+    def __init__(self, host: ExecutionHost, user: User) -> None:
+        self._host = host
+        self._user = user
+
+    async def decide(self, definition: ToolDefinition, invocation: ToolInvocation) -> ToolDecision:
+        return await self._host.executor.run(self._host.jobs.judge, definition, self._user.pk)

@@ -1,0 +1,157 @@
+"""Fan-out: from the runs of this process to the sockets of this process.
+
+A `Channel` is one run as readers see it: the reducer's state and the Markdown being rendered. A `Reader` is the
+interest of one socket in one conversation. Events go straight into the readers' outboxes; who comes late gets the
+state as a snapshot.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+import orjson
+
+from agent.runtime.events import Event
+from agent.runtime.state import ExecutionState
+from conversations.hosting.markdown import MarkdownRun
+from conversations.hosting.outbox import EventFrame, Outbox
+
+Format: TypeAlias = Literal["text", "html"]
+
+RENDER_INTERVAL = 0.15
+
+
+class Reader:
+    """One socket's interest in one conversation, or in one run of it only."""
+
+    __slots__ = ("conversation_id", "execution_id", "format", "outbox")
+
+    def __init__(self, outbox: Outbox, conversation_id: str, format: Format, execution_id: str | None = None) -> None:
+        self.outbox = outbox
+        self.conversation_id = conversation_id
+        self.format: Format = format
+        self.execution_id = execution_id
+
+    def wants(self, execution_id: str) -> bool:
+        return self.execution_id is None or self.execution_id == execution_id
+
+
+class Channel:
+    """A live run as its readers see it."""
+
+    def __init__(self, hub: EventHub, conversation_id: str, execution_id: str) -> None:
+        self.hub = hub
+        self.conversation_id = conversation_id
+        self.state = ExecutionState(execution_id, conversation_id)
+        self._markdown: MarkdownRun | None = None
+        self._rendering: asyncio.Task[None] | None = None
+        self._hurry = asyncio.Event()
+
+    def publish(self, events: Sequence[Event]) -> None:
+        """Take in a batch of events and hand it to all readers."""
+        state = self.state
+        readers = [reader for reader in self.hub.readers(self.conversation_id) if reader.wants(state.execution_id)]
+        for event in events:
+            state.apply(event)
+            if readers:
+                frame = EventFrame(event)
+                for reader in readers:
+                    reader.outbox.put_event(frame)
+        if self._markdown is not None or any(reader.format == "html" for reader in readers):
+            self._render(events)
+
+    def snapshot(self, reader: Reader) -> None:
+        """Give a reader the state of the run, and the HTML that goes with it."""
+        reader.outbox.put(snapshot_frame(self.state))
+        if reader.format == "html":
+            if self._markdown is None:
+                self._markdown = MarkdownRun(self.state)
+                self._wake_renderer()
+            for frame in self._markdown.replay():
+                reader.outbox.put(frame)
+
+    async def rendered(self) -> None:
+        """Wait until all HTML of the run has been handed out."""
+        if self._rendering is not None:
+            self._hurry.set()
+            await self._rendering
+
+    def _render(self, events: Sequence[Event]) -> None:
+        if self._markdown is None:
+            self._markdown = MarkdownRun(self.state)
+        else:
+            self._markdown.feed(events)
+        self._wake_renderer()
+
+    def _wake_renderer(self) -> None:
+        if self._markdown is not None and self._markdown.dirty and (self._rendering is None or self._rendering.done()):
+            self._rendering = asyncio.get_running_loop().create_task(self._render_soon(self._markdown))
+
+    async def _render_soon(self, markdown: MarkdownRun) -> None:
+        while markdown.dirty:
+            frames = markdown.take(await asyncio.to_thread(markdown.tick))
+            for reader in self.hub.readers(self.conversation_id):
+                if reader.format == "html" and reader.wants(self.state.execution_id):
+                    for frame in frames:
+                        reader.outbox.put(frame)
+            if not self.state.ended:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._hurry.wait(), RENDER_INTERVAL)
+
+
+class EventHub:
+    """All live runs and all readers of this process."""
+
+    def __init__(self) -> None:
+        self._channels: dict[str, Channel] = {}
+        self._latest: dict[str, Channel] = {}
+        self._readers: dict[str, set[Reader]] = {}
+
+    def open(self, conversation_id: str, execution_id: str) -> Channel:
+        """Make the channel of a run that is about to start."""
+        channel = Channel(self, conversation_id, execution_id)
+        self._channels[execution_id] = self._latest[conversation_id] = channel
+        return channel
+
+    async def close(self, channel: Channel) -> None:
+        """Forget a run that has ended; its readers stay for the next one."""
+        await channel.rendered()
+        self._channels.pop(channel.state.execution_id, None)
+        if self._latest.get(channel.conversation_id) is channel:
+            del self._latest[channel.conversation_id]
+
+    def channel(self, execution_id: str) -> Channel | None:
+        return self._channels.get(execution_id)
+
+    def live(self, conversation_id: str) -> Channel | None:
+        """Return the run in progress of a conversation."""
+        return self._latest.get(conversation_id)
+
+    def readers(self, conversation_id: str) -> set[Reader]:
+        return self._readers.get(conversation_id, set())
+
+    def add(self, reader: Reader) -> None:
+        self._readers.setdefault(reader.conversation_id, set()).add(reader)
+
+    def remove(self, reader: Reader) -> None:
+        readers = self._readers.get(reader.conversation_id)
+        if readers is not None:
+            readers.discard(reader)
+            if not readers:
+                del self._readers[reader.conversation_id]
+
+
+def snapshot_frame(state: ExecutionState) -> bytes:
+    """Return the `snapshot` frame of a run."""
+    return orjson.dumps(
+        {
+            "type": "snapshot",
+            "executionId": state.execution_id,
+            "conversationId": state.conversation_id,
+            "seq": state.seq,
+            "state": state.to_wire(),
+        }
+    )

@@ -1,0 +1,356 @@
+"""What the host does in the database: plain functions for its `DatabaseExecutor`, each a short transaction or two."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Literal, Self, cast
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from agent.governance import tools as governed
+from agent.providers.config import ModelConfig
+from agent.runtime import events as ev
+from agent.runtime.exceptions import AgentError
+from agent.runtime.execution import AgentExecution, RunResult
+from agent.runtime.ids import message_id, trace_id
+from agent.runtime.limits import Limits, PartialLimits
+from agent.runtime.messages import AgentMessage, Context, ImageBlock, ModelContext, TextBlock, Usage
+from agent.runtime.ports import ToolDecision
+from agent.runtime.recovery import CallState, close_open_calls
+from agent.runtime.runtime import FaultPolicy
+from agent.runtime.state import ExecutionState
+from agent.runtime.tools import Tool, ToolDefinition
+from conversations import store
+from conversations.exceptions import ExecutionLost, ExecutionNotFound, Unauthorized
+from conversations.hosting.past import state_of
+from conversations.models import LIVE, Execution, ExecutionStatus, HostProcess, User
+
+logger = logging.getLogger("conversations.hosting")
+
+LOST_AFTER = timedelta(seconds=20)
+LOST_MESSAGE = "The server stopped while this answer was being written."
+
+
+@dataclass(frozen=True, slots=True)
+class StartRequest:
+    """A wish to start a run; `request_id` makes it idempotent."""
+
+    agent: str
+    input: tuple[TextBlock | ImageBlock, ...]
+    request_id: UUID
+    conversation_id: UUID | None = None
+    base_revision: int | None = None
+    client_id: str = ""
+    limits: PartialLimits | None = None
+
+    def digest(self) -> str:
+        """Return the digest of everything that makes this request what it is."""
+        return store.request_digest(
+            {
+                "agent": self.agent,
+                "input": [block.to_wire() for block in self.input],
+                "conversationId": str(self.conversation_id) if self.conversation_id else None,
+                "baseRevision": self.base_revision,
+                "clientId": self.client_id,
+                "limits": self.limits.to_wire() if self.limits else None,
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RunSetup:
+    """Everything a run needs, read from the database once."""
+
+    agent: str
+    model: ModelConfig
+    instructions: str
+    tools: tuple[Tool, ...]
+    limits: Limits
+    tool_call_errors: FaultPolicy
+    tool_exceptions: FaultPolicy
+    context: Context
+    message: AgentMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """The answer to a start; `setup` is None when the request had been seen before."""
+
+    execution_id: str
+    conversation_id: str
+    user_id: int
+    trace_id: str
+    input: dict[str, Any]
+    setup: RunSetup | None
+
+    @property
+    def created(self) -> bool:
+        return self.setup is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A conversation, and the state of a run of it that is of interest to somebody who arrives."""
+
+    conversation_id: str
+    version: int
+    state: ExecutionState | None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A run's transcript at one moment."""
+
+    execution_id: str
+    messages: tuple[AgentMessage, ...]
+    model_context: ModelContext
+    calls: Mapping[str, CallState]
+    interrupt: dict[str, Any] | None
+    last_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a run ended; `last_seq` is the number of the last event before its closing ones."""
+
+    execution_id: str
+    outcome: ev.Outcome | None
+    error: AgentError | None
+    messages: tuple[AgentMessage, ...]
+    model_context: ModelContext
+    usage: Usage | None
+    last_seq: int
+
+    @classmethod
+    def of(cls, execution: AgentExecution, last_seq: int) -> Self:
+        """Return the end of an execution whose gate has closed."""
+        verdict = execution.verdict
+        error = verdict if isinstance(verdict, AgentError) else None
+        outcome = verdict.outcome if isinstance(verdict, RunResult) else None
+        return cls(
+            execution.id,
+            outcome,
+            error,
+            tuple(execution.added),
+            execution.model_context,
+            execution.usage,
+            last_seq,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """The revision that holds a turn."""
+
+    public_id: UUID
+    number: int
+    version: int
+
+
+class Jobs:
+    """The database work of one process; `channel` is its name."""
+
+    def __init__(self, channel: str) -> None:
+        self._channel = channel
+        self._process: HostProcess | None = None
+
+    def register(self) -> None:
+        """Enter this process into the table, and end the runs of processes that are gone."""
+        governed.sync_tool_records()
+        self._process = HostProcess.objects.create(channel=self._channel, heartbeat_at=timezone.now())
+        self.end_lost_runs()
+
+    def beat(self) -> None:
+        """Say that this process lives, and end the runs of those that do not."""
+        assert self._process is not None
+        HostProcess.objects.filter(pk=self._process.pk).update(heartbeat_at=timezone.now())
+        self.end_lost_runs()
+
+    def unregister(self) -> None:
+        """Say that this process has stopped in good order."""
+        assert self._process is not None
+        HostProcess.objects.filter(pk=self._process.pk).update(stopped_at=timezone.now())
+
+    def begin(self, user: User, wanted: StartRequest) -> Begun:
+        """Store the start of a turn and read what its run needs; raises as `store.begin_turn` does."""
+        assert self._process is not None
+        check_active(user)
+        message = AgentMessage(id=message_id(), role="user", blocks=wanted.input)
+        begun = store.begin_turn(
+            user=user,
+            request_id=wanted.request_id,
+            digest=wanted.digest(),
+            message=message,
+            agent=wanted.agent,
+            conversation_id=wanted.conversation_id,
+            base_version=wanted.base_revision,
+            limits=wanted.limits,
+            host_id=self._process.pk,
+            client_id=wanted.client_id,
+            trace_id=trace_id(),
+        )
+        execution = begun.execution
+        setup = None
+        if begun.created:
+            try:
+                setup = self._setup(execution, message)
+            except AgentError as error:
+                self.fail(_unstarted(execution, message, error), error.code, error.message)
+                raise
+        return Begun(
+            str(execution.pk), str(execution.conversation_id), user.pk, execution.trace_id, execution.input, setup
+        )
+
+    def _setup(self, execution: Execution, message: AgentMessage) -> RunSetup:
+        profile = execution.agent
+        installed = governed.installed_tools()
+        return RunSetup(
+            agent=profile.slug,
+            model=profile.model_config(),
+            instructions=profile.system_prompt,
+            tools=tuple(installed[name] for name in profile.tool_names() if name in installed),
+            limits=Limits.from_wire(execution.limits),
+            tool_call_errors=cast(FaultPolicy, profile.tool_call_errors),
+            tool_exceptions=cast(FaultPolicy, profile.tool_exceptions),
+            context=store.load_context(execution.conversation, execution.base),
+            message=message,
+        )
+
+    def find_execution(self, user: User, pk: UUID) -> Found:
+        """Return a run and its conversation; raises `ExecutionNotFound`."""
+        check_active(user)
+        run = _runs(user).filter(pk=pk).first()
+        if run is None:
+            raise ExecutionNotFound(f"there is no execution {str(pk)!r}")
+        return Found(str(run.conversation_id), run.conversation.version, state_of(run))
+
+    def find_conversation(self, user: User, pk: UUID) -> Found:
+        """Return a conversation and its latest run, unless a revision holds that: the history shows it then.
+
+        Raises `ConversationNotFound`.
+        """
+        check_active(user)
+        conversation = store.owned_conversation(user, pk)
+        run = _runs(user).filter(conversation=conversation).order_by("-created_at", "-id").first()
+        state = state_of(run) if run is not None and run.revision_id is None else None
+        return Found(str(conversation.pk), conversation.version, state)
+
+    def write_progress(self, progress: Progress) -> None:
+        """Store a run's transcript so far; raises `ExecutionLost` when the run is not this process's any more."""
+        store.record_progress(
+            self._mine(progress.execution_id),
+            messages=progress.messages,
+            model_context=progress.model_context,
+            calls=progress.calls,
+            interrupt=progress.interrupt,
+            last_seq=progress.last_seq,
+        )
+
+    def finish(self, ending: Ending) -> Saved | None:
+        """Store the end of a run: a revision for an outcome that counts (R57), else what remains readable of it."""
+        execution = self._mine(ending.execution_id, "conversation")
+        outcome = ending.outcome
+        if outcome is None or isinstance(outcome, ev.Cancelled):
+            self._keep(execution, ending, ending.error)
+            return None
+        revision = store.save_turn(
+            execution,
+            ending.messages,
+            ending.model_context,
+            outcome,
+            ending.usage,
+            last_seq=ending.last_seq + 2,
+        )
+        return Saved(revision.public_id, revision.number, revision.conversation.version)
+
+    def fail(self, ending: Ending, code: str, message: str) -> None:
+        """Store a run as failed with this code, whatever the engine said."""
+        self._keep(self._mine(ending.execution_id), ending, AgentError(message, code=code))
+
+    def judge(self, definition: ToolDefinition, user_id: int) -> ToolDecision:
+        """Return what the person's rights say about a tool now."""
+        user = User.objects.filter(pk=user_id, is_active=True).first()
+        if user is None:
+            return ToolDecision("deny", "the account is closed")
+        return governed.decide(definition, user)
+
+    def end_lost_runs(self) -> int:
+        """End the runs of processes that are gone, honestly and exactly once; returns how many."""
+        assert self._process is not None
+        lost = Execution.objects.filter(status__in=LIVE).exclude(host=self._process).select_related("host")
+        if connection.vendor != "sqlite":  # on SQLite this process is the only one
+            gone = (
+                Q(host=None)
+                | Q(host__heartbeat_at__lt=timezone.now() - LOST_AFTER)
+                | Q(host__stopped_at__lte=timezone.now())
+            )
+            lost = lost.filter(gone)
+        ended = 0
+        for execution in lost:
+            try:
+                self._end_lost(execution)
+            except ExecutionLost:
+                continue  # another process was first
+            ended += 1
+        if ended:
+            logger.warning("%d runs were lost with their process", ended)
+        return ended
+
+    def _end_lost(self, execution: Execution) -> None:
+        messages = [AgentMessage.from_wire(message) for message in execution.transcript or [execution.input]]
+        calls = cast(Mapping[str, CallState], execution.calls)
+        context = execution.model_context
+        ending = Ending(
+            str(execution.pk),
+            None,
+            None,
+            (*messages, *close_open_calls(messages, calls)),
+            ModelContext.from_wire(context) if context else ModelContext(model_state=None),
+            None,
+            execution.last_seq,
+        )
+        self._keep(execution, ending, AgentError(LOST_MESSAGE, code=ExecutionLost.code))
+
+    def _keep(self, execution: Execution, ending: Ending, error: AgentError | None) -> None:
+        status: Literal[ExecutionStatus.FAILED, ExecutionStatus.CANCELLED] = (
+            ExecutionStatus.CANCELLED if error is None else ExecutionStatus.FAILED
+        )
+        store.finish_failed(
+            execution,
+            status=status,
+            messages=ending.messages,
+            model_context=ending.model_context,
+            outcome=ending.outcome if error is None else None,
+            error_code=error.code if error else "",
+            error_message=error.message if error else "",
+            retryable=error.retryable if error else False,
+            usage=ending.usage,
+            last_seq=ending.last_seq + 1,
+        )
+
+    def _mine(self, execution_id: str, *related: str) -> Execution:
+        runs = Execution.objects.select_related(*related) if related else Execution.objects.all()
+        run = runs.filter(pk=execution_id, host=self._process).first()
+        if run is None:
+            raise ExecutionLost(f"execution {execution_id!r} was deleted or belongs to another process")
+        return run
+
+
+def check_active(user: User) -> None:
+    """Raise `Unauthorized` unless the person's account is still open."""
+    if not User.objects.filter(pk=user.pk, is_active=True).exists():
+        raise Unauthorized("sign in again")
+
+
+def _runs(user: User) -> QuerySet[Execution]:
+    return Execution.objects.filter(conversation__owner=user).select_related("agent", "revision", "conversation")
+
+
+def _unstarted(execution: Execution, message: AgentMessage, error: AgentError) -> Ending:
+    return Ending(str(execution.pk), None, error, (message,), ModelContext(model_state=None), None, 0)

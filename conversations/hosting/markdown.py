@@ -1,0 +1,127 @@
+"""The Markdown of one live run, rendered once for all readers of `format: "html"`.
+
+`feed` runs on the loop and only notes text; `tick` does the work and runs in a thread, one at a time; `take` runs on
+the loop again and remembers what was sent, so that a late reader gets the same parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+import orjson
+
+from agent.runtime import events as ev
+from agent.runtime.model import BlockDelta, BlockStart, BlockStop
+from agent.runtime.state import ExecutionState
+from conversations.rendering import BlockStream, Part
+
+Key: TypeAlias = tuple[str, int]
+Rendered: TypeAlias = list[tuple[Key, Part]]
+
+SHOWN = ("text", "reasoning")
+
+
+class MarkdownRun:
+    """Text and reasoning blocks of a run; `dirty` tells whether a tick is due."""
+
+    def __init__(self, state: ExecutionState) -> None:
+        self._execution_id = state.execution_id
+        self._message_id = state.message_id or ""
+        self._streams: dict[Key, BlockStream] = {}
+        self._open: set[Key] = set()
+        self._fed: set[Key] = set()
+        self._stopped: set[Key] = set()
+        self._sent: dict[Key, dict[int, bytes]] = {}
+        for message in state.messages:
+            if message["role"] == "assistant":
+                for index, block in enumerate(message["blocks"]):
+                    if block["type"] in SHOWN:
+                        self._start((message["id"], index), block["text"], stopped=True)
+        for index, streamed in state.blocks.items():
+            if streamed.type in SHOWN:
+                self._start((self._message_id, index), streamed.text, stopped=streamed.stopped or state.ended)
+
+    @property
+    def dirty(self) -> bool:
+        return bool(self._fed or self._stopped)
+
+    def feed(self, events: Sequence[ev.Event]) -> None:
+        """Note what a batch of events adds."""
+        for event in events:
+            if type(event) is BlockDelta:
+                if (stream := self._streams.get(key := (self._message_id, event.index))) and key in self._open:
+                    stream.feed(event.text)
+                    self._fed.add(key)
+            elif isinstance(event, ev.ModelCallStarted):
+                self._message_id = event.response_message_id
+            elif isinstance(event, BlockStart):
+                if event.block_type in SHOWN:
+                    self._start((self._message_id, event.index), "", stopped=False)
+            elif isinstance(event, BlockStop):
+                self._stop((self._message_id, event.index))
+            elif isinstance(event, ev.MessagesAdded):
+                self._add(event)
+            elif isinstance(event, ev.TERMINAL):
+                self._stopped |= self._open
+
+    def tick(self) -> Rendered:
+        """Render what was noted since the last tick; runs in a thread."""
+        fed, self._fed = self._fed, set()
+        stopped, self._stopped = self._stopped, set()
+        rendered: Rendered = []
+        for key in sorted(fed | stopped):
+            stream = self._streams[key]
+            rendered += [(key, part) for part in (stream.finish() if key in stopped else stream.tick())]
+        self._open -= stopped
+        return rendered
+
+    def take(self, rendered: Rendered) -> list[bytes]:
+        """Return the frames of a tick, and remember them for those who come late."""
+        frames = []
+        for key, part in rendered:
+            frame = self._sent.setdefault(key, {})[part.part] = self._frame(key, part)
+            frames.append(frame)
+        return frames
+
+    def replay(self) -> Iterator[bytes]:
+        """Return the frames that bring a late reader to where the others are."""
+        for parts in self._sent.values():
+            yield from parts.values()
+
+    def _add(self, event: ev.MessagesAdded) -> None:
+        for message in event.messages[event.from_index :]:
+            if message.role != "assistant":
+                continue
+            if message.id == self._message_id and any(key[0] == message.id for key in self._streams):
+                self._stopped |= {key for key in self._open if key[0] == message.id}
+                continue
+            for index, block in enumerate(message.blocks):
+                if block.type == "text" or block.type == "reasoning":
+                    self._start((message.id, index), block.text, stopped=True)
+
+    def _start(self, key: Key, text: str, *, stopped: bool) -> None:
+        self._streams[key] = stream = BlockStream()
+        self._open.add(key)
+        if text:
+            stream.feed(text)
+            self._fed.add(key)
+        if stopped:
+            self._stopped.add(key)
+
+    def _stop(self, key: Key) -> None:
+        if key in self._open:
+            self._stopped.add(key)
+
+    def _frame(self, key: Key, part: Part) -> bytes:
+        return orjson.dumps(
+            {
+                "type": "rendered",
+                "executionId": self._execution_id,
+                "messageId": key[0],
+                "blockIndex": key[1],
+                "part": part.part,
+                "html": str(part.html),
+                "final": part.final,
+            }
+        )

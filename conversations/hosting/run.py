@@ -1,0 +1,132 @@
+"""One hosted run: an execution of the engine, its channel to readers, and what is stored of it.
+
+The engine's terminal event is held back until the turn is stored: readers get `revision-saved`, then the terminal
+event, so an ended run is a stored run. A run whose turn cannot be stored ends as failed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from agent.runtime import events as ev
+from agent.runtime.exceptions import AgentError
+from agent.runtime.execution import AgentExecution
+from agent.runtime.hooks import NextTool
+from agent.runtime.messages import AgentMessage, ModelContext
+from agent.runtime.tools import ToolCallResult, ToolInvocation
+from conversations.hosting.hub import Channel
+from conversations.hosting.jobs import Begun, Ending, Progress
+
+if TYPE_CHECKING:
+    from conversations.hosting.host import ExecutionHost
+
+logger = logging.getLogger("conversations.hosting")
+
+SAVE_FAILED = "CONVERSATION_SAVE_FAILED"
+
+
+class HostedRun:
+    """A run of this process, from its start to the moment it is stored."""
+
+    def __init__(self, host: ExecutionHost, begun: Begun, channel: Channel) -> None:
+        self.host = host
+        self.begun = begun
+        self.channel = channel
+        self.id = begun.execution_id
+        self.ended = asyncio.Event()
+        self.execution: AgentExecution | None = None
+        self._checkpoint = asyncio.Lock()
+
+    @property
+    def status(self) -> str:
+        return self.channel.state.status
+
+    def observe(self, events: Sequence[ev.Event]) -> None:
+        """Pass events on to readers; the terminal one goes the long way round."""
+        last = events[-1]
+        if isinstance(last, ev.TERMINAL):
+            if len(events) > 1:
+                self.channel.publish(events[:-1])
+            self.host.spawn(self._finish(last), f"end of run {self.id}")
+            return
+        self.channel.publish(events)
+        answered = isinstance(last, ev.MessagesAdded) and last.messages[-1].role == "tool"
+        if answered or isinstance(last, ev.InterruptRequested | ev.InterruptResolved):
+            self.host.spawn(self.checkpoint(), f"checkpoint of run {self.id}")
+
+    async def checkpoint(self, dispatched: str | None = None) -> None:
+        """Store the transcript so far, so that a crash is honest about what may have happened."""
+        execution = self.execution
+        if execution is None:
+            return
+        async with self._checkpoint:
+            if not execution.open:
+                return
+            interrupt = execution.slot.interrupt
+            calls = dict(execution.calls)
+            if dispatched is not None:
+                calls[dispatched] = "started"
+            progress = Progress(
+                self.id,
+                tuple(execution.added),
+                execution.model_context,
+                calls,
+                interrupt.to_wire() if interrupt else None,
+                execution.seq,
+            )
+            await self.host.executor.run(self.host.jobs.write_progress, progress)
+
+    async def intercept(self, invocation: ToolInvocation, next: NextTool) -> ToolCallResult | Mapping[str, Any]:
+        """Store that a tool with side effects is about to run, then let it run (a tool interceptor)."""
+        execution = self.execution
+        assert execution is not None
+        definition = execution.snapshot.get(invocation.name)
+        if definition is None or not definition.annotations.read_only_hint:
+            await self.checkpoint(invocation.call_id)
+            execution.check()
+        return await next(invocation)
+
+    async def abandon(self, error: AgentError) -> None:
+        """End a run that could not be set up."""
+        message = AgentMessage.from_wire(self.begun.input)
+        ending = Ending(self.id, None, error, (message,), ModelContext(model_state=None), None, 0)
+        await self._store(ending, [ev.ExecutionFailed(error.code, error.message)])
+
+    async def _finish(self, terminal: ev.ExecutionCompleted | ev.ExecutionFailed) -> None:
+        assert self.execution is not None
+        await self.channel.rendered()
+        await self._store(Ending.of(self.execution, self.channel.state.seq), [terminal])
+
+    async def _store(self, ending: Ending, closing: list[ev.Event]) -> None:
+        try:
+            async with self._checkpoint:
+                saved = await self.host.executor.run(self.host.jobs.finish, ending)
+        except Exception as error:
+            closing = [await self._not_saved(ending, error)]
+        else:
+            if saved is not None:
+                revision = ev.RevisionSaved(
+                    str(saved.public_id), saved.number, self.begun.conversation_id, saved.version
+                )
+                closing = [revision, *closing]
+        for number, event in enumerate(closing, self.channel.state.seq + 1):
+            event.seq, event.execution_id = number, self.id
+        self.channel.publish(closing)
+        await self.host.hub.close(self.channel)
+        self.host.forget(self)
+        self.ended.set()
+
+    async def _not_saved(self, ending: Ending, error: Exception) -> ev.ExecutionFailed:
+        code, message = SAVE_FAILED, "The turn could not be stored."
+        if isinstance(error, AgentError):
+            code, message = error.code, error.message
+        else:
+            logger.error("run %s could not be stored", self.id, exc_info=error)
+        try:
+            await self.host.executor.run(self.host.jobs.fail, ending, code, message)
+        except Exception:
+            logger.exception("the failure of run %s could not be stored", self.id)
+        return ev.ExecutionFailed(code, message)

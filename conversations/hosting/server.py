@@ -1,0 +1,176 @@
+"""Daphne's server, made to start the host before it listens, to push back on both sides, and to drain before it stops.
+
+Importing this module installs Twisted's asyncio reactor; only the `serve` command does so.
+
+* Start: the host runs on the reactor's loop before the first port is open.
+* Sending: a socket registers itself as Twisted's producer, so a `send` waits while its write buffer is full.
+* Receiving: when `INBOUND_LIMIT` frames wait for a consumer, its transport stops reading.
+* Stop: the first signal drains (readiness fails, no new runs, running ones get their time), the second hurries. Open
+  sockets are closed with 1012, which a consumer itself could not send.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from daphne.server import Server, twisted_loop  # first: it installs the reactor
+from daphne.ws_protocol import WebSocketFactory, WebSocketProtocol
+from twisted.internet import reactor
+
+from conversations.hosting.host import ExecutionHost
+
+INBOUND_LIMIT = 64
+CLOSE_TIME = 2.0
+SERVICE_RESTART = 1012
+
+
+class InboundQueue(asyncio.Queue[dict[str, Any]]):
+    """What a consumer has yet to take; lets its socket read again when half is taken."""
+
+    protocol: FlowControlProtocol | None = None
+
+    def _get(self) -> dict[str, Any]:
+        event: dict[str, Any] = super()._get()
+        if self.protocol is not None and self.protocol.held and self.qsize() <= INBOUND_LIMIT // 2:
+            self.protocol.release()
+        return event
+
+
+class FlowControlProtocol(WebSocketProtocol):
+    """A websocket that knows when it can be written to, and stops reading when nobody takes what it reads."""
+
+    writable: asyncio.Event | None = None
+    held = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.closed = asyncio.Event()
+
+    def onOpen(self) -> None:
+        super().onOpen()
+        self.writable = asyncio.Event()
+        self.writable.set()
+        self.transport.unregisterProducer()  # the HTTP channel's
+        self.transport.registerProducer(self, True)
+
+    def pauseProducing(self) -> None:
+        if self.writable is not None:
+            self.writable.clear()
+
+    def resumeProducing(self) -> None:
+        if self.writable is not None:
+            self.writable.set()
+
+    stopProducing = resumeProducing
+
+    def onClose(self, wasClean: bool, code: int | None, reason: str | None) -> None:
+        super().onClose(wasClean, code, reason)
+        self.closed.set()
+        self.resumeProducing()  # autobahn unregisters the producer before it drops a connection
+
+    def onMessage(self, payload: bytes, isBinary: bool) -> None:
+        super().onMessage(payload, isBinary)
+        if not self.held and self.application_queue.qsize() >= INBOUND_LIMIT:
+            self.held = True
+            self.application_queue.protocol = self
+            self.transport.pauseProducing()
+
+    def processData(self) -> bool:
+        return not self.held and bool(super().processData())
+
+    def release(self) -> None:
+        """Read on."""
+        self.held = False
+        self.consumeData()
+        if not self.held and self.transport.connected and not self.transport.disconnecting:
+            self.transport.resumeProducing()
+
+
+class HostServer(Server):
+    """Serves the site and runs its host."""
+
+    def __init__(
+        self,
+        application: Any,
+        *,
+        host: Callable[[], ExecutionHost],
+        drain_timeout: float,
+        ready: Callable[[], None],
+        **options: Any,
+    ) -> None:
+        super().__init__(application, signal_handlers=False, websocket_timeout=-1, **options)
+        self.make_host = host
+        self.drain_timeout = drain_timeout
+        self.ready = ready
+        self.hurry = asyncio.Event()
+        self.ports: list[Any] = []
+        self.draining: asyncio.Task[None] | None = None
+
+    def run(self) -> None:
+        WebSocketFactory.protocol = FlowControlProtocol
+        self.host = twisted_loop.run_until_complete(self._start())
+        for number in (signal.SIGTERM, signal.SIGINT):
+            twisted_loop.add_signal_handler(number, self.shutdown)
+        try:
+            super().run()  # listens, then runs the reactor until `_drain` stops it
+        finally:
+            twisted_loop.run_until_complete(self.host.close())
+
+    async def _start(self) -> ExecutionHost:
+        host = self.make_host()
+        await host.start()
+        return host
+
+    def listen_success(self, port: Any) -> None:
+        self.ports.append(port)
+        super().listen_success(port)
+        self.ready()
+
+    def create_application(self, protocol: Any, scope: dict[str, Any]) -> InboundQueue:
+        queue = InboundQueue()
+        scope.setdefault("asgi", {"version": "3.0"})
+        scope["par.host"] = self.host
+        coroutine = self.application(scope, queue.get, partial(self.handle_reply, protocol))
+        self.connections[protocol]["application_instance"] = asyncio.ensure_future(coroutine)
+        return queue
+
+    async def handle_reply(self, protocol: Any, message: dict[str, Any]) -> None:
+        await super().handle_reply(protocol, message)
+        writable = getattr(protocol, "writable", None)
+        if writable is not None and not writable.is_set():
+            await writable.wait()
+
+    def shutdown(self) -> None:
+        """Begin to drain; the second time, stop waiting for runs."""
+        if self.draining is None:
+            self.draining = twisted_loop.create_task(self._drain())
+        else:
+            self.hurry.set()
+
+    async def _drain(self) -> None:
+        try:
+            self.host.refuse()
+            for port in self.ports:
+                await port.stopListening().asFuture(twisted_loop)
+            await self.host.drain(self.drain_timeout, self.hurry)
+            sockets = [item for item in self.connections if isinstance(item, FlowControlProtocol)]
+            for protocol in sockets:
+                if protocol.state == protocol.STATE_OPEN:
+                    protocol.sendCloseFrame(code=SERVICE_RESTART, reasonUtf8=b"restart")
+            with suppress(TimeoutError):
+                async with asyncio.timeout(CLOSE_TIME):
+                    await asyncio.gather(*(item.closed.wait() for item in sockets))
+        finally:
+            reactor.stop()  # type: ignore[misc]
+
+    def kill_all_applications(self) -> Any:
+        finished = twisted_loop.create_future()
+        finished.set_result(None)
+        for details in self.connections.values():
+            details.setdefault("application_instance", finished)
+        return super().kill_all_applications()

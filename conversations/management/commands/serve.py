@@ -1,0 +1,93 @@
+"""`manage.py serve`: the one supported way to serve the site."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+from argparse import ArgumentParser
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import IO, Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from django.db import connection
+from django.utils.module_loading import import_string
+
+
+class Command(BaseCommand):
+    """Serve HTTP and websockets, and run agents."""
+
+    help = "Serve the site: HTTP, websockets and the runs of agents in one process."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+        parser.add_argument(
+            "--port",
+            type=int,
+            default=int(os.environ.get("PORT") or 8000),
+            help="port to listen on, 0 for any free one (default: $PORT or 8000)",
+        )
+        parser.add_argument(
+            "--drain", type=float, default=None, metavar="SECONDS", help="time for running turns at the end"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        # What the SDKs would read from the environment must not reach endpoints that were configured by hand.
+        for name in ("OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS"):
+            os.environ.pop(name, None)
+        with self._alone():
+            self._serve(options["host"], options["port"], options["drain"])
+
+    def _serve(self, host: str, port: int, drain: float | None) -> None:
+        from conversations.hosting.host import ExecutionHost
+        from conversations.hosting.server import HostServer  # installs the reactor
+
+        def ready() -> None:
+            bound = server.ports[-1].getHost()
+            shown = f"[{bound.host}]" if ":" in bound.host else bound.host
+            self.stdout.write(f"PAR is serving on http://{shown}:{bound.port}")
+            self.stdout.flush()
+
+        channel = f"{socket.gethostname()}:{os.getpid()}"
+        server = HostServer(
+            import_string(settings.ASGI_APPLICATION),
+            endpoints=[f"tcp:port={port}:interface={host.replace(':', chr(92) + ':')}"],
+            host=lambda: ExecutionHost(settings.PAR, channel),
+            drain_timeout=settings.PAR.drain_timeout if drain is None else drain,
+            ready=ready,
+            websocket_max_message_size=settings.PAR.max_frame_bytes,
+            proxy_forwarded_address_header="X-Forwarded-For" if settings.PAR.trusted_proxies else None,
+            proxy_forwarded_proto_header="X-Forwarded-Proto" if settings.PAR.trusted_proxies else None,
+            server_name="PAR",
+            verbosity=0,
+        )
+        server.run()
+
+    def _alone(self) -> AbstractContextManager[Any]:
+        """On SQLite, hold a lock beside the database file: two processes would not see each other's runs."""
+        name = str(connection.settings_dict["NAME"])
+        if connection.vendor != "sqlite" or ":memory:" in name or "mode=memory" in name:
+            return nullcontext()
+        return _Lock(Path(name + ".serve-lock"))
+
+
+class _Lock:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: IO[str] | None = None
+
+    def __enter__(self) -> None:
+        self._file = self._path.open("w")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._file.close()
+            raise CommandError(
+                "another process serves this SQLite database; SQLite allows one, PostgreSQL any number"
+            ) from None
+
+    def __exit__(self, *exc_info: object) -> None:
+        assert self._file is not None
+        self._file.close()

@@ -1,0 +1,200 @@
+"""One websocket: commands in, frames out.
+
+Commands are handled one after another and never wait for a run. Everything that is sent goes through the outbox and one
+sender task, so that a slow reader holds up nothing but itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from typing import Any, assert_never
+from uuid import UUID
+
+import orjson
+from channels.generic.websocket import AsyncWebsocketConsumer
+from django.conf import settings
+
+from agent.runtime.exceptions import AgentError, InvalidArgument
+from agent.runtime.interrupts import Decision
+from conversations.exceptions import Forbidden, RateLimited
+from conversations.hosting.host import ExecutionHost
+from conversations.hosting.hub import Format, Reader, snapshot_frame
+from conversations.hosting.jobs import Begun, StartRequest
+from conversations.hosting.outbox import Outbox
+from conversations.models import User
+from conversations.websocket import protocol
+from conversations.websocket.rate import TokenBucket
+
+logger = logging.getLogger("conversations.websocket")
+
+
+class LiveConsumer(AsyncWebsocketConsumer):
+    """Speaks `par.v1` with one client."""
+
+    host: ExecutionHost
+    user: User
+    outbox: Outbox
+    sender: asyncio.Task[None]
+
+    async def connect(self) -> None:
+        self.host = self.scope["par.host"]
+        self.user = self.scope["user"]
+        self.outbox = Outbox()
+        self.gone = False
+        self.readers: dict[str, Reader] = {}
+        self.rate = TokenBucket(settings.PAR.commands_per_second)
+        await self.accept(self.scope["subprotocol"])
+        self.outbox.put(
+            orjson.dumps(
+                {
+                    "type": "welcome",
+                    "protocol": protocol.PROTOCOL,
+                    "user": {"id": str(self.user.pk), "name": self.user.get_username()},
+                }
+            )
+        )
+        self.sender = asyncio.create_task(self._send_all(), name="websocket sender")
+        self.host.sockets.add(self.outbox)
+
+    async def disconnect(self, code: int) -> None:
+        if not hasattr(self, "sender"):
+            return
+        self.gone = True
+        self.host.sockets.discard(self.outbox)
+        for reader in self.readers.values():
+            self.host.hub.remove(reader)
+        self.sender.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self.sender
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        id: str | None = None
+        try:
+            if not self.rate.take():
+                raise RateLimited("too many commands; slow down")
+            if text_data is None:
+                raise protocol.BadFrame("binary frames are not understood; send JSON text")
+            command = protocol.parse(text_data)
+            id = str(command.id)
+            await self.handle(command)
+        except protocol.BadFrame as error:
+            self.outbox.put(protocol.error_frame(error.id, error))
+        except AgentError as error:
+            self.outbox.put(protocol.error_frame(id, error))
+        except Exception:
+            logger.exception("a command failed")
+            self.outbox.put(protocol.error_frame(id, AgentError("the server failed", code="INTERNAL_ERROR")))
+
+    async def handle(self, command: protocol.Command) -> None:
+        """Carry out one command and answer it; raises `AgentError` for what is refused."""
+        self._authorise(command)
+        match command:
+            case protocol.Start():
+                await self._start(command)
+            case protocol.Subscribe():
+                await self._subscribe(command)
+            case protocol.Unsubscribe():
+                if reader := self.readers.pop(str(command.conversation_id), None):
+                    self.host.hub.remove(reader)
+                self.outbox.put(protocol.ack(command.id))
+            case protocol.Approve():
+                kind: Any = "approved" if command.arguments is None else "modified"
+                await self._decide(command, Decision(kind, arguments=command.arguments))
+            case protocol.Reject():
+                await self._decide(command, Decision("rejected", reason=command.reason))
+            case protocol.Cancel():
+                status = await self.host.cancel(self.user, str(command.execution_id))
+                self.outbox.put(protocol.ack(command.id, executionId=str(command.execution_id), status=status))
+            case protocol.Ping():
+                self.outbox.put(protocol.ack(command.id))
+            case _:
+                assert_never(command)
+
+    def _authorise(self, command: protocol.Command) -> None:
+        needed = "read" if isinstance(command, protocol.Subscribe | protocol.Unsubscribe | protocol.Ping) else "write"
+        if needed not in self.scope["scopes"]:
+            raise Forbidden(f"this token lacks the scope {needed!r}")
+
+    async def _start(self, command: protocol.Start) -> None:
+        wanted = StartRequest(
+            agent=command.agent,
+            input=command.input,
+            request_id=command.id,
+            conversation_id=command.conversation_id,
+            base_revision=command.base_revision,
+            client_id=command.client_id or "",
+            limits=command.limits,
+        )
+
+        def announce(begun: Begun) -> None:
+            if self.gone:
+                return
+            self.outbox.put(
+                protocol.ack(
+                    str(command.id),
+                    executionId=begun.execution_id,
+                    conversationId=begun.conversation_id,
+                    created=begun.created,
+                )
+            )
+            if begun.conversation_id not in self.readers:
+                self._catch_up(self._follow(begun.conversation_id, command.format))
+
+        await self.host.start_run(self.user, wanted, announce)
+
+    async def _subscribe(self, command: protocol.Subscribe) -> None:
+        match command.conversation_id, command.execution_id:
+            case None, UUID() as execution_id:
+                found = await self.host.find_execution(self.user, execution_id)
+            case UUID() as conversation_id, None:
+                found = await self.host.find_conversation(self.user, conversation_id)
+            case _:
+                raise InvalidArgument("give either conversationId or executionId")
+        only = str(command.execution_id) if command.execution_id else None
+        reader = self._follow(found.conversation_id, command.format, only)
+        live = self.host.hub.live(found.conversation_id)
+        running = live.state.execution_id if live else None
+        self.outbox.put(
+            protocol.ack(
+                command.id,
+                conversationId=found.conversation_id,
+                executionId=only or running or (found.state.execution_id if found.state else None),
+                version=found.version,
+            )
+        )
+        if live is not None and reader.wants(live.state.execution_id):
+            live.snapshot(reader)
+        elif found.state is not None:
+            self.outbox.put(snapshot_frame(found.state))
+            for frame in await self.host.render(found.state) if command.format == "html" else ():
+                self.outbox.put(frame)
+
+    async def _decide(self, command: protocol.Approve | protocol.Reject, decision: Decision) -> None:
+        self.host.decide(self.user, str(command.execution_id), command.interrupt_id, decision)
+        self.outbox.put(
+            protocol.ack(command.id, executionId=str(command.execution_id), interruptId=command.interrupt_id)
+        )
+
+    def _follow(self, conversation_id: str, format: Format, only: str | None = None) -> Reader:
+        if before := self.readers.get(conversation_id):
+            self.host.hub.remove(before)
+        reader = self.readers[conversation_id] = Reader(self.outbox, conversation_id, format, only)
+        self.host.hub.add(reader)
+        return reader
+
+    def _catch_up(self, reader: Reader) -> None:
+        live = self.host.hub.live(reader.conversation_id)
+        if live is not None and reader.wants(live.state.execution_id):
+            live.snapshot(reader)
+
+    async def _send_all(self) -> None:
+        while True:
+            frame = await self.outbox.next()
+            if frame is None:
+                self.outbox.overflown = False
+                for reader in tuple(self.readers.values()):
+                    self._catch_up(reader)
+                continue
+            await self.send(text_data=frame.decode())

@@ -1,0 +1,146 @@
+"""The frames that a client may send over `par.v1`, and the frames that answer them.
+
+Every command has an `id` and is answered by exactly one `ack` or `error`. docs/protocol.md shows each frame.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeAlias
+from uuid import UUID
+
+import orjson
+from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
+
+from agent.runtime.exceptions import AgentError, InvalidArgument
+from agent.runtime.limits import PartialLimits
+from agent.runtime.messages import ImageBlock, TextBlock, Value
+from agent.runtime.values import MAX_DEPTH, JsonObject, Text
+from conversations.hosting.hub import Format
+
+PROTOCOL = "par.v1"
+
+CommandId = Annotated[str, StringConstraints(min_length=1, max_length=64)]
+InputBlock = Annotated[TextBlock | ImageBlock, Field(discriminator="type")]
+
+
+class Start(Value):
+    """Start a run; `id` is the caller's UUID of this start: the same id again gives the first answer (idempotent)."""
+
+    type: Literal["start"]
+    id: UUID
+    agent: Annotated[str, StringConstraints(min_length=1, max_length=64)]
+    input: Annotated[tuple[InputBlock, ...], Field(min_length=1, max_length=16)]
+    conversation_id: UUID | None = None
+    base_revision: Annotated[int, Field(strict=True, ge=0)] | None = None
+    client_id: Annotated[Text, StringConstraints(max_length=128)] | None = None
+    limits: PartialLimits | None = None
+    format: Format = "text"
+
+
+class Subscribe(Value):
+    """Follow a conversation, or one run of it."""
+
+    type: Literal["subscribe"]
+    id: CommandId
+    conversation_id: UUID | None = None
+    execution_id: UUID | None = None
+    format: Format = "text"
+
+
+class Unsubscribe(Value):
+    """Stop following a conversation."""
+
+    type: Literal["unsubscribe"]
+    id: CommandId
+    conversation_id: UUID
+
+
+class Approve(Value):
+    """Allow the pending tool call, with other arguments if given."""
+
+    type: Literal["approve"]
+    id: CommandId
+    execution_id: UUID
+    interrupt_id: Annotated[str, StringConstraints(max_length=64)]
+    arguments: JsonObject | None = None
+
+
+class Reject(Value):
+    """Refuse the pending tool call; the model is told the reason."""
+
+    type: Literal["reject"]
+    id: CommandId
+    execution_id: UUID
+    interrupt_id: Annotated[str, StringConstraints(max_length=64)]
+    reason: Annotated[Text, StringConstraints(max_length=2000)] | None = None
+
+
+class Cancel(Value):
+    """End a run."""
+
+    type: Literal["cancel"]
+    id: CommandId
+    execution_id: UUID
+
+
+class Ping(Value):
+    """Ask whether the server is there."""
+
+    type: Literal["ping"]
+    id: CommandId
+
+
+Command: TypeAlias = Annotated[
+    Start | Subscribe | Unsubscribe | Approve | Reject | Cancel | Ping, Field(discriminator="type")
+]
+
+COMMANDS: TypeAdapter[Command] = TypeAdapter(Command)
+
+
+class BadFrame(InvalidArgument):
+    """Raised for a frame that is no command; `id` is the frame's own where one could be read."""
+
+    def __init__(self, message: str, id: str | None = None) -> None:
+        super().__init__(message)
+        self.id = id
+
+
+def parse(text: str) -> Command:
+    """Return the command of a frame; raises `BadFrame`, whose message says what is wrong."""
+    try:
+        data = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise BadFrame(f"the frame is not JSON: {error}") from error
+    if not isinstance(data, dict):
+        raise BadFrame("a frame is a JSON object")
+    id = data.get("id")
+    known = id if isinstance(id, str) and len(id) <= 64 else None
+    try:
+        return COMMANDS.validate_python(data, by_alias=True, by_name=False)
+    except ValidationError as error:
+        raise BadFrame(faults(error), known) from error
+    except RecursionError as error:
+        raise BadFrame(f"JSON nested deeper than {MAX_DEPTH} levels", known) from error
+
+
+def faults(error: ValidationError) -> str:
+    """Return what a validation found, in one line and without repeating the input."""
+    found = []
+    for fault in error.errors(include_url=False, include_context=False, include_input=False)[:5]:
+        where = ".".join(str(part) for part in fault["loc"])
+        found.append(f"{where}: {fault['msg']}" if where else fault["msg"])
+    return "; ".join(found)
+
+
+def ack(id: str, **members: Any) -> bytes:
+    """Return the answer to a command that was carried out."""
+    return orjson.dumps({"type": "ack", "id": id, **members})
+
+
+def error_frame(id: str | None, error: AgentError) -> bytes:
+    """Return the answer to a command that was refused."""
+    frame: dict[str, Any] = {"type": "error", "id": id, "code": error.code, "message": error.message}
+    current = getattr(error, "current_revision", None)
+    if current is not None:
+        frame["currentRevision"] = current
+    return orjson.dumps(frame)
