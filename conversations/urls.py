@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
-from django.urls import URLPattern
+from django.urls import path
 
-urlpatterns: list[URLPattern] = []
+from conversations import views
+
+urlpatterns = [
+    path("", views.new_chat, name="new-chat"),
+    path("c/<uuid:pk>/", views.conversation, name="conversation"),
+    path("link/<str:token>/", views.link_landing, name="link-landing"),
+    path("link/", views.link, name="link"),
+]

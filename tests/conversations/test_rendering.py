@@ -56,7 +56,7 @@ DOCUMENTS = [
     "```python\ndef f():\n    return '''\n\n# no heading\n'''\n```\n\ndone",
     "~~~\nnever closed\n\n# still code\n",
     "    indented\n\n    code\n\ntext\r\nwith\rother line ends\r\n\r\nend",
-    "see [a] and [b][c]\n\n[a]: https://one.example/long/address\n\nlater [a]\n\n[c]: https://two.example/ 'title'\n\nlast",
+    "see [a] and [b][c]\n\n[a]: https://one.example/address\n\nlater [a]\n\n[c]: https://two.example/ 'title'\n\nlast",
     "- [ ] open\n- [x] done\n\n~~gone~~ \u2028 \x0c \x85 end\n",
     "* a\n\n      deep code\n* b\n+ c\n\n\n\n    - d\n",
 ]

@@ -1,0 +1,41 @@
+/* The choice of an agent on an empty chat, with its suggested prompts. */
+
+export class Agents {
+  #page;
+  #picker;
+
+  constructor(page, onPrompt) {
+    this.#page = page;
+    this.#picker = page.querySelector("[data-agent-picker]");
+    this.#picker?.addEventListener("change", () => this.#show());
+    page.addEventListener("click", ({ target }) => {
+      const prompt = target.closest("[data-prompt]");
+      if (prompt) onPrompt(prompt.textContent.trim());
+    });
+    this.#show();
+  }
+
+  /* The slug of the agent that a message goes to. */
+  get chosen() {
+    return this.#picker?.value ?? this.#page.dataset.agent;
+  }
+
+  /* The chat has begun: no more choice, no more suggestions. */
+  leave() {
+    this.#page.dataset.agent = this.chosen;
+    this.#picker = null;
+    document.getElementById("welcome")?.remove();
+  }
+
+  #show() {
+    for (const panel of this.#page.querySelectorAll("[data-agent-panel]")) {
+      panel.hidden = panel.dataset.agentPanel !== this.chosen;
+      if (!panel.hidden) answersAre(panel.getAttribute("aria-label"));
+    }
+  }
+}
+
+/* Answers bear the name of the agent that gives them. */
+function answersAre(name) {
+  document.getElementById("template-assistant").content.querySelector(".who").textContent = name;
+}

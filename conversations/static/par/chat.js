@@ -1,0 +1,147 @@
+/* The chat of one page: ties connection, follower, transcript and composer together. */
+
+import { Agents } from "./agents.js";
+import { listenForDecisions } from "./approvals.js";
+import { Composer } from "./composer.js";
+import { Follower } from "./follower.js";
+import { announce } from "./fragments.js";
+import { Connection } from "./socket.js";
+import { Transcript } from "./transcript.js";
+import { sentence } from "./words.js";
+
+const NO_ID = "00000000-0000-0000-0000-000000000000";
+const PATIENCE = 1500; // milliseconds before a missing connection is worth a word
+
+export class Chat {
+  #page;
+  #list;
+  #version;
+  #worry = null;
+
+  constructor(page, list) {
+    this.#page = page;
+    this.#list = list;
+    this.#version = page.dataset.version === "" ? null : Number(page.dataset.version);
+    const transcript = page.querySelector("#transcript");
+    this.transcript = new Transcript(transcript);
+    this.connection = new Connection(page.dataset.socketPath, {
+      onFrame: (frame) => this.#receive(frame),
+      onOpen: () => this.follower.subscribe(),
+      onState: (state, message) => this.#showConnection(state, message),
+      onSignedOut: () => location.assign(`${page.dataset.loginUrl}?next=${encodeURIComponent(location.pathname)}`),
+    });
+    this.follower = new Follower(this.connection, page.dataset.conversationId || null, {
+      onState: (state, event) => this.#changed(state, event),
+      onRendered: (frame) => this.transcript.store(frame),
+      onVersion: (version) => (this.#version = version),
+      onSubscribed: (ack) => this.#compare(ack),
+      onProblem: (error) => this.composer.say(sentence(error)),
+    });
+    this.composer = new Composer(page.querySelector("#composer"), {
+      onSend: (message) => this.#start(message),
+      onStop: () => this.#stop(),
+    });
+    this.composer.remember(this.follower.conversationId);
+    this.agents = new Agents(page, (prompt) => this.composer.submit(prompt));
+    listenForDecisions(transcript, this.connection);
+    transcript.addEventListener("click", ({ target }) => {
+      const button = target.closest("[data-again]");
+      if (button) this.composer.submit(inputOf(button.closest(".run")));
+    });
+    this.connection.connect();
+  }
+
+  async #start({ id, text }) {
+    this.transcript.expect(text);
+    const fields = { agent: this.agents.chosen, input: [{ type: "text", text }], format: "html" };
+    if (this.follower.conversationId !== null) {
+      fields.conversationId = this.follower.conversationId;
+      if (this.#version !== null) fields.baseRevision = this.#version;
+    }
+    try {
+      this.#accepted(await this.connection.request("start", fields, { id }), text);
+    } catch (error) {
+      this.transcript.withdraw();
+      this.composer.refused(text, sentence(error));
+    }
+  }
+
+  #accepted({ executionId, conversationId, created }, text) {
+    this.composer.accepted();
+    this.transcript.accept(executionId);
+    const address = this.#page.dataset.conversationPath.replace(NO_ID, conversationId);
+    if (this.follower.conversationId !== conversationId) {
+      this.agents.leave();
+      history.replaceState(null, "", address);
+      this.#entitle(text);
+      this.composer.remember(conversationId);
+      this.#version = 0;
+    }
+    this.#list.promote(conversationId, address, text);
+    this.follower.started(executionId, conversationId);
+    this.composer.mode = this.follower.live ? "running" : "ready";
+    if (created === false) this.follower.subscribe(); // an answer to a repeated start: the run may be over
+  }
+
+  #entitle(text) {
+    const title = text.trim().split("\n", 1)[0];
+    document.querySelector("h1").textContent = title;
+    document.title = `${title} · PAR`;
+  }
+
+  async #stop() {
+    try {
+      await this.connection.request("cancel", { executionId: this.follower.state.executionId });
+    } catch (error) {
+      if (this.follower.live) this.composer.say(sentence(error));
+    }
+  }
+
+  #receive(frame) {
+    if (frame.type === "error") this.composer.say(sentence(frame));
+    else this.follower.receive(frame);
+  }
+
+  #changed(state, event) {
+    this.transcript.update(state, event);
+    if (this.composer.mode !== "sending" || state.ended === false) {
+      this.composer.mode = state.ended ? "ready" : "running";
+    }
+  }
+
+  /* The page is older than the conversation: what is missing comes with a fresh page, at most once per version. */
+  #compare({ version, executionId }) {
+    const seen = this.#version;
+    if (seen === null || version <= seen) {
+      this.#version ??= version;
+      return;
+    }
+    const mark = `par-fresh:${this.follower.conversationId}`;
+    if (sessionStorage.getItem(mark) === String(version)) {
+      this.#version = version;
+      return;
+    }
+    sessionStorage.setItem(mark, String(version));
+    location.reload();
+  }
+
+  #showConnection(state, message) {
+    const line = document.getElementById("connection");
+    clearTimeout(this.#worry);
+    if (state === "open") {
+      if (!line.hidden) announce("Connected again.");
+      line.hidden = true;
+      return;
+    }
+    const show = () => {
+      line.textContent = message ?? "No connection to the server. Trying again…";
+      line.hidden = false;
+    };
+    if (state === "closed") show();
+    else this.#worry = setTimeout(show, line.hidden ? PATIENCE : 0);
+  }
+}
+
+function inputOf(run) {
+  return [...run.querySelectorAll(".message-user .said")].map(({ textContent }) => textContent).join("\n");
+}

@@ -1,0 +1,132 @@
+/* The message box. What is typed is kept in this tab until the server has taken it up, and never sent twice. */
+
+import { uuid } from "./socket.js";
+
+const TALLEST = 8; // lines
+
+export class Composer {
+  #form;
+  #box;
+  #send;
+  #stop;
+  #problem;
+  #onSend;
+  #mode = "ready"; // "ready" | "sending" | "running"
+  #key = "";
+  #id = null;
+  #sent = ""; // what is on its way and not taken up yet
+  #restored = null;
+
+  constructor(form, { onSend, onStop }) {
+    this.#form = form;
+    this.#box = form.querySelector("textarea");
+    this.#send = form.querySelector("[data-send]");
+    this.#stop = form.querySelector("[data-stop]");
+    this.#problem = form.querySelector("[data-problem]");
+    this.#onSend = onSend;
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.submit();
+    });
+    this.#box.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+      event.preventDefault();
+      this.submit();
+    });
+    this.#box.addEventListener("input", () => this.#edited());
+    this.#stop.addEventListener("click", () => {
+      this.#stop.disabled = true;
+      onStop();
+    });
+  }
+
+  /* Where the draft is kept: each conversation has one of its own. Brings back what was kept there. */
+  remember(conversationId) {
+    if (this.#key) sessionStorage.removeItem(this.#key);
+    this.#key = `par-draft:${conversationId ?? "new"}`;
+    const kept = read(this.#key);
+    if (kept && this.#box.value === "") {
+      this.#box.value = kept.text;
+      this.#restored = kept;
+    }
+    this.#edited();
+  }
+
+  /* Send what is in the box, or `text` past the box; nothing happens while a run is live. */
+  submit(text) {
+    const typed = this.#box.value;
+    const said = text ?? typed;
+    if (this.#mode !== "ready" || said.trim() === "") return;
+    // A restored text may have been on its way when the page went: under the same id it starts no second run.
+    this.#id = said === this.#restored?.text ? this.#restored.id : uuid();
+    this.#sent = said;
+    this.#box.value = text === undefined ? "" : typed;
+    this.say("");
+    this.mode = "sending";
+    this.#edited();
+    this.#onSend({ id: this.#id, text: said });
+  }
+
+  /* The server has the text. */
+  accepted() {
+    this.#sent = "";
+    this.#restored = null;
+    this.#keep();
+  }
+
+  /* The server has refused the text: it is put back, before what was typed since. */
+  refused(text, problem) {
+    this.#box.value = this.#box.value ? `${text}\n${this.#box.value}` : text;
+    this.#sent = "";
+    this.#restored = null;
+    this.#edited();
+    this.say(problem);
+    this.mode = "ready";
+    this.#box.focus();
+  }
+
+  /* Show a problem beside the box, or none. */
+  say(problem) {
+    this.#problem.textContent = problem;
+    this.#problem.hidden = problem === "";
+  }
+
+  get mode() {
+    return this.#mode;
+  }
+
+  set mode(mode) {
+    if (mode === this.#mode) return;
+    const stopped = document.activeElement === this.#stop;
+    this.#mode = mode;
+    this.#form.dataset.mode = mode;
+    this.#stop.hidden = mode === "ready";
+    this.#stop.disabled = mode !== "running";
+    this.#send.hidden = mode !== "ready";
+    if (stopped && mode === "ready") this.#box.focus();
+  }
+
+  focus() {
+    this.#box.focus({ preventScroll: true });
+  }
+
+  #edited() {
+    this.#keep();
+    this.#box.rows = Math.min(TALLEST, this.#box.value.split("\n").length); // where `field-sizing` is unknown
+    this.#send.disabled = this.#box.value.trim() === "";
+  }
+
+  #keep() {
+    const draft = [this.#sent, this.#box.value].filter((text) => text !== "").join("\n");
+    if (draft) sessionStorage.setItem(this.#key, JSON.stringify({ text: draft, id: this.#id }));
+    else sessionStorage.removeItem(this.#key);
+  }
+}
+
+function read(key) {
+  try {
+    return JSON.parse(sessionStorage.getItem(key));
+  } catch {
+    return null;
+  }
+}

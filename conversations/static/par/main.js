@@ -1,0 +1,10 @@
+/* Starts the chat page. */
+
+import { Chat } from "./chat.js";
+import { ConversationList } from "./conversations.js";
+import { listenForSidebar } from "./sidebar.js";
+
+const page = document.getElementById("main");
+listenForSidebar(document.getElementById("sidebar-button"), document.getElementById("sidebar"));
+const chat = new Chat(page, new ConversationList(document.getElementById("conversations")));
+if (matchMedia("(pointer: fine)").matches) chat.composer.focus();

@@ -1,0 +1,34 @@
+/* The HTML that the server made of a run's text and reasoning. This is the one place where HTML enters the page:
+   it comes from conversations/rendering.py, which lets nothing through but a short list of harmless tags. */
+
+const NOTHING = new Map();
+
+export class Rendered {
+  #messages = new Map(); // message id -> block index -> part number -> html
+  #painted = new WeakMap(); // element of a part -> the html in it
+
+  store({ messageId, blockIndex, part, html }) {
+    if (!this.#messages.has(messageId)) this.#messages.set(messageId, new Map());
+    const blocks = this.#messages.get(messageId);
+    if (!blocks.has(blockIndex)) blocks.set(blockIndex, new Map());
+    blocks.get(blockIndex).set(part, html);
+  }
+
+  /* The block indexes of a message that have HTML, ascending. */
+  indexes(messageId) {
+    return [...(this.#messages.get(messageId) ?? NOTHING).keys()].sort((one, other) => one - other);
+  }
+
+  /* Bring the parts of a block into `element`; returns whether there is anything. */
+  paint(element, messageId, blockIndex) {
+    const parts = this.#messages.get(messageId)?.get(blockIndex) ?? NOTHING;
+    for (const [number, html] of parts) {
+      while (element.children.length <= number) element.append(document.createElement("div"));
+      const place = element.children[number];
+      if (this.#painted.get(place) === html) continue;
+      place.innerHTML = html;
+      this.#painted.set(place, html);
+    }
+    return parts.size > 0;
+  }
+}

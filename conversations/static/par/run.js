@@ -1,0 +1,104 @@
+/* One run on the page: drawn from its state as often as the state changes. */
+
+import { fragment } from "./fragments.js";
+import { MessageView } from "./message.js";
+import { sentence } from "./words.js";
+
+export class RunView {
+  #messages = new Map();
+  #rendered;
+  #notice = null;
+  #expected = null;
+
+  constructor(rendered) {
+    this.#rendered = rendered;
+    this.element = document.createElement("div");
+    this.element.className = "run";
+    this.decisions = new Map(); // call id -> what this page saw a person decide
+  }
+
+  /* Show what was typed until the run's own messages are there. */
+  expect(text) {
+    this.#expected = new MessageView("user", "expected", this.#rendered);
+    this.#expected.draw([{ type: "text", text }], { stored: true });
+    this.element.append(this.#expected.element);
+  }
+
+  draw(state) {
+    this.element.dataset.executionId = state.executionId ?? "";
+    this.element.dataset.status = state.status;
+    const results = resultsOf(state.messages);
+    const facts = (callId) => ({
+      tool: state.tools.get(callId),
+      result: results.get(callId),
+      interrupt: state.interruptCallId === callId ? state.interrupt : null,
+      ended: state.ended,
+      decision: this.decisions.get(callId),
+    });
+    const wanted = this.#expected && state.messages.length === 0 ? [this.#expected] : [];
+    for (const message of state.messages) {
+      if (message.role !== "user" && message.role !== "assistant") continue;
+      const view = this.#view(message.role, message.id);
+      view.draw(message.blocks, { stored: true, ended: state.ended, facts });
+      wanted.push(view);
+    }
+    if (state.messageId !== null) {
+      const view = this.#view("assistant", state.messageId);
+      view.draw(state.streamed, { stored: false, ended: state.ended, facts });
+      wanted.push(view);
+    }
+    this.#arrange(wanted);
+    this.#drawNotice(state);
+  }
+
+  /* The card of a call, if it is here. */
+  card(callId) {
+    for (const view of this.#messages.values()) {
+      const card = view.cards.find(({ element }) => element.dataset.callId === callId);
+      if (card) return card;
+    }
+    return null;
+  }
+
+  #view(role, id) {
+    if (!this.#messages.has(id)) this.#messages.set(id, new MessageView(role, id, this.#rendered));
+    return this.#messages.get(id);
+  }
+
+  #arrange(wanted) {
+    if (!wanted.includes(this.#expected)) this.#expected?.element.remove();
+    for (const [id, view] of this.#messages) {
+      if (wanted.includes(view)) continue;
+      view.element.remove();
+      this.#messages.delete(id);
+    }
+    wanted.forEach(({ element }, at) => {
+      if (this.element.children[at] !== element) this.element.insertBefore(element, this.element.children[at] ?? null);
+    });
+  }
+
+  #drawNotice(state) {
+    const kind = state.ended ? noticeOf(state) : null;
+    if (this.#notice?.dataset.kind === kind || (kind === null && this.#notice === null)) return;
+    this.#notice?.remove();
+    this.#notice = null;
+    if (kind === null) return;
+    this.#notice = fragment(`notice-${kind}`);
+    if (kind === "failed") this.#notice.querySelector(".notice-text").textContent = sentence(state.error);
+    this.element.append(this.#notice);
+  }
+}
+
+function resultsOf(messages) {
+  const results = new Map();
+  for (const message of messages) {
+    for (const block of message.blocks) if (block.type === "tool-result") results.set(block.callId, block);
+  }
+  return results;
+}
+
+function noticeOf(state) {
+  if (state.status === "failed") return "failed";
+  if (state.status === "cancelled") return "cancelled";
+  return state.outcome?.type === "max-tokens" ? "max-tokens" : null;
+}

@@ -1,0 +1,157 @@
+/* The connection to the server: one websocket that comes back by itself, and requests that are answered once.
+
+   Commands that were not answered before the connection broke are sent again under the same id; the server gives a
+   repeated id its first answer. Everything else that arrives goes to `onFrame`. */
+
+const PROTOCOL = "par.v1";
+const FIRST_PAUSE = 400; // all in milliseconds
+const LONGEST_PAUSE = 20_000;
+const PING_EVERY = 25_000;
+const ANSWER_WITHIN = 15_000;
+const FATAL = new Map([
+  [4403, "This page may not talk to the server from this address."],
+  [4406, "This page is older than the server. Reload it."],
+]);
+
+/* Raised when the server refuses a command or cannot take it; `code` is the protocol's. */
+export class Refused extends Error {
+  constructor(code, message, details = {}) {
+    super(message);
+    this.code = code;
+    this.details = details;
+  }
+}
+
+/* A random UUID, also where the page is not a secure context. */
+export function uuid() {
+  if (crypto.randomUUID) return crypto.randomUUID();
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  bytes[6] = (bytes[6] & 0x0f) | 0x40;
+  bytes[8] = (bytes[8] & 0x3f) | 0x80;
+  const hex = [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
+}
+
+export class Connection {
+  #socket = null;
+  #pending = new Map();
+  #tries = 0;
+  #timer = null;
+  #pinger = null;
+  #open = false;
+
+  /* Hooks: onFrame(frame), onOpen(), onState("connecting" | "open" | "waiting" | "closed", message), onSignedOut(). */
+  constructor(path, hooks) {
+    const address = new URL(path, location.href);
+    address.protocol = address.protocol === "https:" ? "wss:" : "ws:";
+    this.address = address.href;
+    this.hooks = hooks;
+    addEventListener("online", () => this.#hurry());
+    document.addEventListener("visibilitychange", () => document.hidden || this.#hurry());
+  }
+
+  connect() {
+    clearTimeout(this.#timer);
+    this.#timer = null;
+    this.hooks.onState("connecting");
+    const socket = new WebSocket(this.address, [PROTOCOL]);
+    this.#socket = socket;
+    socket.onmessage = ({ data }) => this.#receive(JSON.parse(data));
+    socket.onclose = ({ code }) => socket === this.#socket && this.#closed(code);
+  }
+
+  /* Send a command and return a promise of its ack; it rejects with `Refused`. */
+  request(type, fields = {}, { id = uuid(), repeat = true } = {}) {
+    return new Promise((resolve, reject) => {
+      const frame = { type, id, ...fields };
+      this.#pending.set(id, { frame, repeat, resolve, reject });
+      if (this.#open) this.#transmit(frame);
+      else if (!repeat) this.#settle(id, "reject", new Refused("NOT_CONNECTED", "There is no connection."));
+    });
+  }
+
+  #transmit(frame) {
+    this.#socket.send(JSON.stringify(frame));
+  }
+
+  #receive(frame) {
+    switch (frame.type) {
+      case "welcome":
+        this.#opened();
+        break;
+      case "ack":
+        this.#settle(frame.id, "resolve", frame);
+        break;
+      case "error":
+        if (this.#pending.has(frame.id)) {
+          this.#settle(frame.id, "reject", new Refused(frame.code, frame.message, frame));
+        } else {
+          this.hooks.onFrame(frame);
+        }
+        break;
+      default:
+        this.hooks.onFrame(frame);
+    }
+  }
+
+  #settle(id, how, value) {
+    const waiting = this.#pending.get(id);
+    this.#pending.delete(id);
+    waiting?.[how](value);
+  }
+
+  #opened() {
+    this.#open = true;
+    this.#tries = 0;
+    const unanswered = [...this.#pending.values()];
+    this.hooks.onState("open");
+    this.hooks.onOpen();
+    for (const { frame } of unanswered) this.#transmit(frame);
+    this.#pinger = setInterval(() => this.#ping(), PING_EVERY);
+  }
+
+  async #ping() {
+    const socket = this.#socket;
+    const dead = setTimeout(() => this.#abandon(socket), ANSWER_WITHIN);
+    await this.request("ping", {}, { repeat: false }).catch(() => {});
+    clearTimeout(dead);
+  }
+
+  /* Give up a socket that no longer answers; its own close event may take minutes. */
+  #abandon(socket) {
+    if (socket !== this.#socket) return;
+    socket.close();
+    this.#closed(1006);
+  }
+
+  #closed(code) {
+    this.#open = false;
+    this.#socket = null;
+    clearInterval(this.#pinger);
+    this.#dropPending(code);
+    if (code === 4401) {
+      this.hooks.onSignedOut();
+    } else if (FATAL.has(code)) {
+      this.hooks.onState("closed", FATAL.get(code));
+    } else {
+      this.hooks.onState("waiting");
+      const pause = Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** this.#tries++);
+      this.#timer = setTimeout(() => this.connect(), pause * (0.5 + Math.random() / 2));
+    }
+  }
+
+  /* Keep what can be sent again. A frame that the server found too large (1009) would only break the next socket. */
+  #dropPending(code) {
+    const lost =
+      code === 1009
+        ? new Refused("MESSAGE_TOO_LARGE", "The message is too long for the server.")
+        : new Refused("NOT_CONNECTED", "The connection was lost.");
+    for (const [id, { repeat }] of [...this.#pending]) {
+      if (!repeat || code === 1009) this.#settle(id, "reject", lost);
+    }
+  }
+
+  #hurry() {
+    if (this.#timer !== null) this.connect();
+  }
+}

@@ -1,0 +1,114 @@
+/* All runs that this page has seen, below the stored messages that came with it. */
+
+import { announce } from "./fragments.js";
+import { Rendered } from "./rendered.js";
+import { RunView } from "./run.js";
+
+const NEAR = 120; // pixels from the end within which the reader counts as being at it
+
+export class Transcript {
+  #root;
+  #rendered = new Rendered();
+  #runs = new Map(); // execution id -> {view, state, asked}
+  #expected = null;
+  #changed = new Set();
+  #due = false;
+  #atEnd = true;
+
+  constructor(root) {
+    this.#root = root;
+    addEventListener("scroll", () => (this.#atEnd = distance() < NEAR), { passive: true });
+    new ResizeObserver(() => this.#atEnd && toEnd()).observe(root);
+    toEnd();
+  }
+
+  /* Show a message that is on its way to the server. */
+  expect(text) {
+    this.#expected = new RunView(this.#rendered);
+    this.#expected.expect(text);
+    this.#root.append(this.#expected.element);
+    this.#atEnd = true;
+    toEnd();
+  }
+
+  /* The server has taken the message up as this run. */
+  accept(executionId) {
+    const expected = this.#expected;
+    this.#expected = null;
+    if (expected === null) return;
+    if (this.#runs.has(executionId)) expected.element.remove();
+    else this.#runs.set(executionId, { view: expected, state: null, asked: null });
+  }
+
+  /* The server refused the message. */
+  withdraw() {
+    this.#expected?.element.remove();
+    this.#expected = null;
+  }
+
+  /* A run has a new state; `event` is what changed it, null after a snapshot. */
+  update(state, event) {
+    if (!this.#runs.has(state.executionId)) {
+      const view = new RunView(this.#rendered);
+      this.#runs.set(state.executionId, { view, state, asked: null });
+      this.#root.insertBefore(view.element, this.#expected?.element ?? null);
+    }
+    const run = this.#runs.get(state.executionId);
+    run.state = state;
+    if (state.interrupt) this.#asked(run, state);
+    if (event?.type === "interrupt-resolved") this.#answered(run, event);
+    if (event?.type === "execution-completed" || event?.type === "execution-failed") announce(ending(state));
+    this.#later(run);
+  }
+
+  store(frame) {
+    this.#rendered.store(frame);
+    const run = this.#runs.get(frame.executionId);
+    if (run?.state) this.#later(run);
+  }
+
+  card(executionId, callId) {
+    return this.#runs.get(executionId)?.view.card(callId) ?? null;
+  }
+
+  #asked(run, { interrupt, interruptCallId }) {
+    if (run.asked?.interruptId === interrupt.id) return;
+    run.asked = { interruptId: interrupt.id, callId: interruptCallId };
+    announce(`The agent asks before it uses ${interrupt.tool.name}. Approve or reject it.`);
+  }
+
+  #answered(run, { interruptId, value }) {
+    if (run.asked?.interruptId === interruptId) run.view.decisions.set(run.asked.callId, value);
+  }
+
+  /* Draw with the next frame of the screen, or soon where nobody looks. */
+  #later(run) {
+    this.#changed.add(run);
+    if (this.#due) return;
+    this.#due = true;
+    if (document.hidden) setTimeout(() => this.#draw(), 200);
+    else requestAnimationFrame(() => this.#draw());
+  }
+
+  #draw() {
+    this.#due = false;
+    const changed = [...this.#changed];
+    this.#changed.clear();
+    for (const { view, state } of changed) view.draw(state);
+  }
+}
+
+function ending({ status, outcome, error }) {
+  if (status === "failed") return `The run failed. ${error.message}`;
+  if (status === "cancelled") return "Stopped.";
+  return outcome.type === "max-tokens" ? "The answer was cut off." : "The answer is complete.";
+}
+
+function distance() {
+  const page = document.documentElement;
+  return page.scrollHeight - page.clientHeight - page.scrollTop;
+}
+
+function toEnd() {
+  document.documentElement.scrollTop = document.documentElement.scrollHeight;
+}

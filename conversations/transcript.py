@@ -1,0 +1,172 @@
+"""Stored messages in the shape in which the page shows them; the templates and the page's script share it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias, assert_never
+
+from django.utils.safestring import SafeString
+
+from agent.runtime.messages import (
+    AgentMessage,
+    ImageBlock,
+    ReasoningBlock,
+    TextBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+    UrlSource,
+)
+from conversations.rendering import render
+
+CardStatus: TypeAlias = Literal[
+    "writing", "pending", "waiting", "running", "done", "error", "not-executed", "unknown", "result-omitted"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a person wrote, shown as it was written."""
+
+    text: str = ""
+    template = "chat/said.html"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the model wrote."""
+
+    html: SafeString = field(default_factory=SafeString)
+    template = "chat/answer.html"
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """What the model thought."""
+
+    html: SafeString = field(default_factory=SafeString)
+    template = "chat/reasoning.html"
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture, by name only: nothing is fetched."""
+
+    address: str = ""
+    template = "chat/picture.html"
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A tool call with its result; `arguments` is pretty JSON."""
+
+    call_id: str = ""
+    name: str = ""
+    arguments: str = ""
+    status: CardStatus = "pending"
+    result: str = ""
+    template = "chat/tool.html"
+
+
+Shown: TypeAlias = Said | Answer | Reasoning | Picture | Card
+
+
+@dataclass(frozen=True, slots=True)
+class ShownMessage:
+    """One message of the page; results stand in the cards of their calls."""
+
+    id: str
+    role: Literal["user", "assistant"]
+    who: str
+    blocks: tuple[Shown, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The end of a conversation; `earlier` messages before it are left out."""
+
+    messages: tuple[ShownMessage, ...]
+    earlier: int
+
+
+def history(messages: Sequence[AgentMessage], agent_name: str, *, limit: int) -> History:
+    """Return about the last `limit` messages, from the beginning of a turn on."""
+    start = max(0, len(messages) - limit)
+    while start > 0 and messages[start].role != "user":
+        start -= 1
+    shown = messages[start:]
+    results = {
+        block.call_id: block for message in shown for block in message.blocks if isinstance(block, ToolResultBlock)
+    }
+    return History(tuple(_shown(shown, results, agent_name)), start)
+
+
+def blank_messages(agent_name: str) -> dict[str, ShownMessage]:
+    """Return an empty message of each role, from which the page's script makes its own."""
+    return {"user": ShownMessage("", "user", "You"), "assistant": ShownMessage("", "assistant", agent_name)}
+
+
+def blank_blocks() -> dict[str, Shown]:
+    """Return an empty block of each kind, likewise."""
+    return {"said": Said(), "answer": Answer(), "reasoning": Reasoning(), "picture": Picture(), "tool": Card()}
+
+
+def _shown(
+    messages: Sequence[AgentMessage], results: dict[str, ToolResultBlock], agent_name: str
+) -> Iterator[ShownMessage]:
+    for message in messages:
+        match message.role:
+            case "user":
+                blocks = tuple(_said(message))
+                yield ShownMessage(message.id, "user", "You", blocks)
+            case "assistant":
+                blocks = tuple(_answered(message, results))
+                yield ShownMessage(message.id, "assistant", agent_name, blocks)
+            case "tool" | "system":
+                pass
+            case _:
+                assert_never(message.role)
+
+
+def _said(message: AgentMessage) -> Iterator[Shown]:
+    for block in message.blocks:
+        if isinstance(block, TextBlock):
+            yield Said(block.text)
+        elif isinstance(block, ImageBlock):
+            yield _picture(block)
+
+
+def _answered(message: AgentMessage, results: dict[str, ToolResultBlock]) -> Iterator[Shown]:
+    for block in message.blocks:
+        match block:
+            case TextBlock():
+                yield Answer(render(block.text))
+            case ReasoningBlock():
+                yield Reasoning(render(block.text))
+            case ImageBlock():
+                yield _picture(block)
+            case ToolCallBlock():
+                yield _card(block, results.get(block.call_id))
+            case ToolResultBlock():
+                pass
+            case _:
+                assert_never(block)
+
+
+def _picture(block: ImageBlock) -> Picture:
+    return Picture(block.source.url if isinstance(block.source, UrlSource) else block.source.media_type)
+
+
+def _card(call: ToolCallBlock, result: ToolResultBlock | None) -> Card:
+    arguments = json.dumps(call.input, indent=2, ensure_ascii=False)
+    if result is None:
+        return Card(call.call_id, call.name, arguments, "unknown")
+    text = "\n\n".join(block.text for block in result.content)
+    return Card(call.call_id, call.name, arguments, _status(result), text)
+
+
+def _status(result: ToolResultBlock) -> CardStatus:
+    if result.execution != "completed":
+        return result.execution
+    return "error" if result.status == "error" else "done"

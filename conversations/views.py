@@ -1,0 +1,104 @@
+"""The chat page and the one-time link."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+from uuid import UUID
+
+from allauth.account.utils import perform_login
+from django.conf import settings
+from django.contrib.auth.decorators import login_required
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_safe
+
+from agent.models import AgentProfile
+from conversations.models import Conversation, OneTimeLink, User
+from conversations.store import load_context
+from conversations.transcript import blank_blocks, blank_messages, history
+
+MESSAGES_SHOWN = 60
+MOST_MESSAGES_SHOWN = 10_000
+PROMPTS_SHOWN = 3
+
+_LINK = "one_time_link"
+
+
+@require_safe
+@login_required
+@never_cache
+def new_chat(request: HttpRequest) -> HttpResponse:
+    """Show an empty chat with the agents to choose from."""
+    agents = list(AgentProfile.objects.visible_to(request.user))
+    wanted = request.GET.get("agent")
+    chosen = next((agent for agent in agents if agent.slug == wanted), None)
+    chosen = chosen or next((agent for agent in agents if agent.is_default), None)
+    chosen = chosen or next(iter(agents), None)
+    choices = [{"agent": agent, "prompts": agent.suggested_prompts[:PROMPTS_SHOWN]} for agent in agents]
+    return _chat(request, {"agent": chosen, "choices": choices})
+
+
+@require_safe
+@login_required
+@never_cache
+def conversation(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Show a conversation of one's own; anybody else's is as unknown as one that does not exist."""
+    row = get_object_or_404(_listed(_user(request)).select_related("agent", "head"), pk=pk)
+    messages = load_context(row, row.head).messages if row.head is not None else ()
+    shown = history(messages, row.agent.name, limit=_limit(request))
+    more = {"history": shown, "show_more": len(messages) - shown.earlier + MESSAGES_SHOWN}
+    return _chat(request, {"conversation": row, "agent": row.agent, **more})
+
+
+def _chat(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
+    listed = _listed(_user(request)).filter(archived=False)[: settings.PAR.conversation_list_limit]
+    agent = context["agent"]
+    shared = {
+        "conversations": listed,
+        "blank_messages": blank_messages(agent.name if agent else ""),
+        "blank_blocks": blank_blocks(),
+        "socket_path": f"{settings.PAR.base_path}/ws",
+    }
+    return render(request, "chat/page.html", {**shared, **context})
+
+
+def _listed(user: User) -> QuerySet[Conversation]:
+    return Conversation.objects.filter(owner=user).order_by("-updated_at", "-id")
+
+
+def _limit(request: HttpRequest) -> int:
+    """Return how many messages to show: more than usual if the address says so."""
+    asked = request.GET.get("show", "")
+    number = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 7 else 0
+    return max(MESSAGES_SHOWN, min(number, MOST_MESSAGES_SHOWN))
+
+
+def _user(request: HttpRequest) -> User:
+    return cast(User, request.user)  # the views are for signed-in people
+
+
+@require_safe
+@never_cache
+def link_landing(request: HttpRequest, token: str) -> HttpResponse:
+    """Take a token out of the address, so that it is in no history and no Referer, before anything is shown."""
+    request.session[_LINK] = token
+    return redirect("link")
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+def link(request: HttpRequest) -> HttpResponse:
+    """Ask before signing in, for scanners and previews follow links too; then sign in exactly once."""
+    row = OneTimeLink.find(request.session.get(_LINK, ""))
+    if row is not None and request.method != "POST":
+        return render(request, "link.html", {"person": row.user})
+    if row is None or not row.redeem():
+        return render(request, "link.html", {"person": None}, status=410)
+    request.session.flush()
+    # A second factor is still asked for. The signals' answer is typed as optional; without a hook it is never None.
+    return cast(
+        HttpResponse,
+        perform_login(request, row.user, email_verification="none", redirect_url=settings.LOGIN_REDIRECT_URL),
+    )

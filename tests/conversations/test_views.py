@@ -1,0 +1,410 @@
+"""The chat page, its list and the one-time link, as a browser without scripts sees them."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from html import unescape
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import Group
+from django.db import connection, connections
+from django.test import Client
+from django.utils import timezone
+
+from agent.runtime.messages import AgentMessage
+from conversations.models import Conversation, OneTimeLink, Revision, User
+from tests.factories import PASSWORD, AgentProfileFactory, ConversationFactory, UserFactory
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def person() -> User:
+    return UserFactory.create()
+
+
+@pytest.fixture
+def signed_in(client: Client, person: User) -> Client:
+    client.force_login(person)
+    return client
+
+
+def said(text: str) -> dict[str, Any]:
+    return {"id": f"message-{uuid4()}", "role": "user", "blocks": [{"type": "text", "text": text}]}
+
+
+def answered(*blocks: dict[str, Any], role: str = "assistant") -> dict[str, Any]:
+    return {"id": f"message-{uuid4()}", "role": role, "blocks": list(blocks)}
+
+
+def call(name: str, arguments: dict[str, Any], call_id: str = "call_1") -> dict[str, Any]:
+    return {"type": "tool-call", "callId": call_id, "name": name, "input": arguments}
+
+
+def result(
+    text: str, *, call_id: str = "call_1", name: str = "sum", status: str = "success", **more: str
+) -> dict[str, Any]:
+    content = [{"type": "text", "text": text}]
+    block = {"type": "tool-result", "callId": call_id, "name": name, "status": status, "content": content}
+    return {**block, "execution": more.get("execution", "completed")}
+
+
+def keep(row: Conversation, *messages: dict[str, Any]) -> Conversation:
+    """Give the conversation one more revision with these messages."""
+    context = [AgentMessage.from_wire(message).to_wire() for message in messages]
+    number = row.version + 1
+    rest = {"checkpoint": None, "usage": None}
+    row.head = Revision.objects.create(
+        conversation=row, number=number, parent=row.head, context=context, model_context=rest
+    )
+    row.version = number
+    row.save()
+    return row
+
+
+def body(client: Client, address: str, status: int = 200) -> str:
+    response = client.get(address)
+    assert response.status_code == status
+    return response.content.decode()
+
+
+@pytest.mark.parametrize("address", ["/", f"/c/{uuid4()}/"])
+def test_strangers_are_sent_to_the_sign_in_page(client: Client, address: str) -> None:
+    response = client.get(address)
+
+    assert response.status_code == 302
+    assert response["Location"] == f"/accounts/login/?next={address}"
+
+
+def test_the_sign_in_page_takes_e_mail_and_password(client: Client, person: User) -> None:
+    assert 'type="password"' in body(client, "/accounts/login/")
+
+    response = client.post("/accounts/login/", {"login": person.email, "password": PASSWORD})
+
+    assert response.status_code == 302
+    assert response["Location"] == "/"
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["/accounts/password/change/", "/accounts/email/", "/accounts/2fa/", "/accounts/logout/"],
+)
+def test_the_account_pages_wear_the_clothes_of_the_site(signed_in: Client, address: str) -> None:
+    response = signed_in.get(address, follow=True)
+
+    assert 'class="card"' in response.content.decode()
+
+
+def test_sign_up_is_closed(client: Client) -> None:
+    assert "closed" in body(client, "/accounts/signup/").lower()
+
+
+def test_a_new_chat_shows_three_suggestions_of_the_agent(signed_in: Client) -> None:
+    AgentProfileFactory.create(name="Guide", suggested_prompts=["one?", "two?", "three?", "four?"])
+
+    page = body(signed_in, "/")
+
+    assert [word in page for word in ("one?", "two?", "three?", "four?")] == [True, True, True, False]
+    assert "data-agent-picker" not in page
+
+
+def test_a_new_chat_offers_the_agents_open_to_this_person(signed_in: Client) -> None:
+    AgentProfileFactory.create(name="Open one", order=2)
+    AgentProfileFactory.create(name="Open two", order=1, slug="two")
+    AgentProfileFactory.create(name="Switched off", enabled=False)
+    AgentProfileFactory.create(name="Closed").groups.add(Group.objects.create(name="others"))
+
+    page = body(signed_in, "/")
+
+    assert [name in page for name in ("Open one", "Open two", "Switched off", "Closed")] == [True, True, False, False]
+    assert "data-agent-picker" in page
+    assert 'data-agent="two"' in page
+
+
+def test_a_new_chat_takes_the_default_agent_or_the_one_asked_for(signed_in: Client) -> None:
+    AgentProfileFactory.create(slug="first", order=1)
+    AgentProfileFactory.create(slug="usual", order=2, is_default=True)
+
+    assert 'data-agent="usual"' in body(signed_in, "/")
+    assert 'data-agent="first"' in body(signed_in, "/?agent=first")
+    assert 'data-agent="usual"' in body(signed_in, "/?agent=unknown")
+
+
+def test_a_chat_without_any_agent_says_so(signed_in: Client) -> None:
+    assert "There is no agent for you yet" in body(signed_in, "/")
+
+
+def test_the_page_tells_its_script_where_the_socket_is(signed_in: Client) -> None:
+    assert 'data-socket-path="/ai/ws"' in body(signed_in, "/")
+
+
+def test_the_list_shows_own_conversations_newest_first(signed_in: Client, person: User) -> None:
+    for title in ("older", "newer"):
+        ConversationFactory.create(owner=person, title=title)
+    ConversationFactory.create(title="of somebody else")
+    ConversationFactory.create(owner=person, title="put away", archived=True)
+
+    page = body(signed_in, "/")
+
+    assert page.index("newer") < page.index("older")
+    assert "of somebody else" not in page
+    assert "put away" not in page
+
+
+def test_the_list_has_a_limit(signed_in: Client, person: User, settings: Any) -> None:
+    settings.PAR = settings.PAR.model_copy(update={"conversation_list_limit": 2})
+    rows = ConversationFactory.create_batch(3, owner=person)
+
+    page = body(signed_in, "/")
+
+    assert [f"/c/{row.pk}/" in page for row in rows] == [False, True, True]
+
+
+def test_a_conversation_shows_what_was_said(signed_in: Client, person: User) -> None:
+    row = ConversationFactory.create(owner=person, title="Sums", agent__name="Counter")
+    thought = {"type": "reasoning", "text": "They want *sums*."}
+    keep(
+        row,
+        said("What is <b>1 + 2</b>?"),
+        answered(thought, call("sum", {"numbers": [1, 2]})),
+        answered(result("3"), role="tool"),
+        answered({"type": "text", "text": "It is **3**."}),
+    )
+
+    page = body(signed_in, f"/c/{row.pk}/")
+
+    assert '<p class="said">What is &lt;b&gt;1 + 2&lt;/b&gt;?</p>' in page
+    assert "<p>They want <em>sums</em>.</p>" in page
+    assert "<p>It is <strong>3</strong>.</p>" in page
+    assert '"numbers": [\n    1,\n    2\n  ]' in unescape(page)
+    assert 'data-status="done"' in page
+    assert '<pre class="tool-result-text" tabindex="0">3</pre>' in page
+    assert "<h1>Sums</h1>" in page
+    assert '<h2 class="who">Counter</h2>' in page
+    assert 'data-version="1"' in page
+
+
+@pytest.mark.parametrize(
+    ("facts", "shown"),
+    [
+        ({"status": "error"}, "error"),
+        ({"status": "error", "execution": "not-executed"}, "not-executed"),
+        ({"status": "error", "execution": "unknown"}, "unknown"),
+        ({"status": "success", "execution": "result-omitted"}, "result-omitted"),
+    ],
+)
+def test_a_card_says_what_became_of_its_call(
+    signed_in: Client, person: User, facts: dict[str, str], shown: str
+) -> None:
+    row = ConversationFactory.create(owner=person)
+    keep(row, said("go"), answered(call("sum", {})), answered(result("words", **facts), role="tool"))
+
+    assert f'data-call-id="call_1" data-status="{shown}"' in body(signed_in, f"/c/{row.pk}/")
+
+
+def test_hostile_text_is_inert_everywhere_on_the_page(signed_in: Client, person: User) -> None:
+    """B74, B75, B76: in title, message, tool name, arguments and result."""
+    attack = '"><img src=x onerror=alert(1)><script>alert(1)</script>'
+    row = ConversationFactory.create(owner=person, title=attack, agent__name=attack)
+    link = {"type": "text", "text": f"[x](javascript:alert(1)) ![p](https://evil.example/p) {attack}"}
+    keep(
+        row,
+        said(attack),
+        answered(link, call(attack, {attack: attack})),
+        answered(result(attack, name=attack), role="tool"),
+    )
+
+    page = body(signed_in, f"/c/{row.pk}/")
+
+    assert "<img src=x" not in page
+    assert "<script>alert" not in page
+    assert 'href="javascript:' not in page
+    assert 'src="https://evil' not in page
+
+
+@pytest.mark.parametrize("method", ["get", "head"])
+def test_somebody_elses_conversation_is_as_unknown_as_none(signed_in: Client, method: str) -> None:
+    """B77."""
+    foreign = keep(ConversationFactory.create(title="private words"), said("private words"))
+
+    responses = [getattr(signed_in, method)(f"/c/{pk}/") for pk in (foreign.pk, uuid4())]
+
+    assert [response.status_code for response in responses] == [404, 404]
+    assert b"private words" not in responses[0].content
+
+
+def test_a_long_conversation_shows_its_end_and_the_way_to_the_rest(signed_in: Client, person: User) -> None:
+    """B72."""
+    row = ConversationFactory.create(owner=person)
+    turns = [(said(f"question {n}."), answered({"type": "text", "text": f"answer {n}."})) for n in range(50)]
+    keep(row, *(message for turn in turns for message in turn))
+
+    page = body(signed_in, f"/c/{row.pk}/")
+    assert "question 19." not in page
+    assert "question 20." in page
+    assert "Show earlier messages (40)" in page
+
+    assert "question 0." in body(signed_in, f"/c/{row.pk}/?show=120")
+
+
+@pytest.mark.parametrize("asked", ["0", "-3", "x", "9" * 400, "²", ""])
+def test_a_senseless_number_of_messages_is_survived(signed_in: Client, person: User, asked: str) -> None:
+    row = keep(ConversationFactory.create(owner=person), said("hello there"))
+
+    assert "hello there" in body(signed_in, f"/c/{row.pk}/?show={asked}")
+
+
+def test_a_longer_list_and_a_longer_history_cost_no_more_queries(
+    signed_in: Client, person: User, django_assert_num_queries: Any
+) -> None:
+    row = ConversationFactory.create(owner=person)
+    for n in range(8):
+        keep(row, said(f"q {n}"), answered({"type": "text", "text": f"a {n}"}))
+        ConversationFactory.create(owner=person)
+
+    with django_assert_num_queries(6):  # session, person, conversation, two of its context, list
+        body(signed_in, f"/c/{row.pk}/")
+
+
+def test_a_new_chat_costs_a_fixed_number_of_queries(
+    signed_in: Client, person: User, django_assert_num_queries: Any
+) -> None:
+    AgentProfileFactory.create_batch(5, suggested_prompts=["a?"])
+    ConversationFactory.create_batch(5, owner=person)
+
+    with django_assert_num_queries(4):  # session, person, agents, list
+        body(signed_in, "/")
+
+
+def test_the_pages_run_under_a_strict_policy(signed_in: Client) -> None:
+    response = signed_in.get("/")
+    policy = response["Content-Security-Policy"]
+    page = response.content.decode()
+
+    assert "unsafe" not in policy
+    assert " style=" not in page
+    assert " onclick=" not in page
+    nonce = policy.split("'nonce-")[1].split("'")[0]
+    assert f'<script type="importmap" nonce="{nonce}">' in page
+
+
+def test_signing_out_ends_the_session(signed_in: Client) -> None:
+    signed_in.post("/accounts/logout/")
+
+    assert signed_in.get("/").status_code == 302
+
+
+@pytest.mark.parametrize("address", ["/nowhere/", "/c/no-uuid/"])
+def test_an_unknown_address_has_a_page_of_its_own(client: Client, address: str) -> None:
+    assert "Nothing here" in body(client, address, 404)
+
+
+def test_a_form_without_its_token_is_refused_in_words(person: User) -> None:
+    strict = Client(enforce_csrf_checks=True)
+
+    response = strict.post("/accounts/login/", {"login": person.email, "password": PASSWORD})
+
+    assert response.status_code == 403
+    assert "This page is out of date" in response.content.decode()
+
+
+# The one-time link
+
+
+def test_a_link_leaves_the_address_asks_and_signs_in_once(client: Client, person: User) -> None:
+    token = OneTimeLink.issue(person)
+
+    landing = client.get(f"/link/{token}/")
+    assert (landing.status_code, landing["Location"]) == (302, "/link/")
+    assert person.email in body(client, "/link/")
+
+    response = client.post("/link/")
+    assert (response.status_code, response["Location"]) == (302, "/")
+    assert client.get("/").status_code == 200
+
+
+def test_looking_at_a_link_burns_nothing(client: Client, person: User) -> None:
+    token = OneTimeLink.issue(person)
+    for _ in range(3):
+        Client().get(f"/link/{token}/", follow=True)
+
+    client.get(f"/link/{token}/")
+    assert client.post("/link/").status_code == 302
+
+
+def test_a_used_link_is_gone(person: User) -> None:
+    token = OneTimeLink.issue(person)
+    first, second = Client(), Client()
+    for each in (first, second):
+        each.get(f"/link/{token}/")
+
+    assert first.post("/link/").status_code == 302
+    assert second.post("/link/").status_code == 410
+    assert second.get("/").status_code == 302
+    assert "This link has ended" in body(second, "/link/", 410)
+
+
+def test_an_old_link_is_gone(client: Client, person: User) -> None:
+    token = OneTimeLink.issue(person)
+    OneTimeLink.objects.update(expires=timezone.now() - timedelta(seconds=1))
+    client.get(f"/link/{token}/")
+
+    assert client.post("/link/").status_code == 410
+
+
+def test_a_link_of_a_deactivated_person_is_gone(client: Client, person: User) -> None:
+    token = OneTimeLink.issue(person)
+    User.objects.update(is_active=False)
+    client.get(f"/link/{token}/")
+
+    assert client.post("/link/").status_code == 410
+
+
+@pytest.mark.parametrize("token", ["nonsense", "a:b:c"])
+def test_a_tampered_link_is_gone(client: Client, person: User, token: str) -> None:
+    OneTimeLink.issue(person)
+    client.get(f"/link/{token}/")
+
+    assert client.get("/link/").status_code == 410
+
+
+def test_the_page_of_a_link_without_a_token_says_that_it_has_ended(client: Client) -> None:
+    assert "This link has ended" in body(client, "/link/", 410)
+
+
+def test_a_link_needs_the_form_of_its_page(person: User) -> None:
+    strict = Client(enforce_csrf_checks=True)
+    strict.get(f"/link/{OneTimeLink.issue(person)}/")
+
+    assert strict.post("/link/").status_code == 403
+
+
+def test_the_session_that_took_a_link_is_not_the_one_that_is_signed_in(client: Client, person: User) -> None:
+    client.get(f"/link/{OneTimeLink.issue(person)}/")
+    before = client.session.session_key
+    client.post("/link/")
+
+    assert client.session.session_key != before
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_link_pressed_six_times_at_once_signs_in_once(person: User) -> None:
+    token = OneTimeLink.issue(person)
+    clients = [Client() for _ in range(6)]
+    for each in clients:
+        each.get(f"/link/{token}/")
+
+    def press(each: Client) -> int:
+        try:
+            return each.post("/link/").status_code
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(len(clients)) as pool:
+        statuses = list(pool.map(press, clients))
+
+    assert sorted(statuses) == [302, 410, 410, 410, 410, 410]
+    connection.ensure_connection()
