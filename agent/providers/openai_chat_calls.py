@@ -1,0 +1,158 @@
+"""Collects the tool calls of a chat completions stream from their fragments (B02-B13, B24)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import orjson
+
+from agent.runtime.values import clean_text
+
+MAX_NAME = 256
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedCall:
+    """A call as it came: `arguments` is its JSON text, which may still be no object."""
+
+    provider_id: str
+    name: str
+    arguments: str
+
+
+@dataclass(slots=True)
+class _PendingCall:
+    provider_id: str = ""
+    name: str = ""
+    pieces: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+    @property
+    def whole(self) -> bool:
+        return _is_object(self.text)
+
+
+class PendingCalls:
+    """The calls of one answer; `limit` bounds the characters of all their arguments together."""
+
+    __slots__ = ("_by_index", "_calls", "_left")
+
+    def __init__(self, limit: int) -> None:
+        self._calls: list[_PendingCall] = []
+        self._by_index: dict[int, _PendingCall] = {}
+        self._left = limit
+
+    def take(self, delta: dict[str, Any]) -> bool:
+        """Take in the fragments of a delta; returns False when the limit is passed."""
+        fragments = delta.get("tool_calls")
+        if isinstance(fragments, list):
+            for position, fragment in enumerate(fragments):
+                if isinstance(fragment, dict):
+                    self._take(fragment, fragment.get("function"), first=position == 0)
+        if isinstance(function := delta.get("function_call"), dict):
+            self._take({"index": 0}, function, first=True)  # the deprecated form, one call without an id
+        return self._left >= 0
+
+    def _take(self, fragment: dict[str, Any], function: Any, *, first: bool) -> None:
+        function = function if isinstance(function, dict) else {}
+        provider_id, name = _text(fragment.get("id")), _text(function.get("name"))
+        call = self._find(_index(fragment.get("index")), provider_id, name, first=first)
+        call.provider_id = call.provider_id or provider_id
+        call.name = call.name or name
+        arguments = function.get("arguments")
+        if arguments is not None:
+            piece = arguments if isinstance(arguments, str) else json.dumps(arguments)
+            self._left -= len(piece)
+            call.pieces.append(piece)
+
+    def _find(self, index: int | None, provider_id: str, name: str, *, first: bool) -> _PendingCall:
+        """Return the call that a fragment belongs to.
+
+        An index decides, then an id, then the order. A fragment with a name of its own opens a call all the same where
+        the call it seems to continue is whole and has another id: some servers give every call the index 0.
+        """
+        call: _PendingCall | None = None
+        if index is not None:
+            call = self._by_index.get(index)
+        elif provider_id:
+            call = next((call for call in reversed(self._calls) if call.provider_id == provider_id), None)
+        elif self._calls:
+            call = self._calls[-1]
+            if name and (not first or call.whole):
+                call = None
+        if call is not None and name and provider_id and call.provider_id not in ("", provider_id) and call.whole:
+            call = None
+        if call is None:
+            call = _PendingCall()
+            self._calls.append(call)
+            if index is not None:
+                self._by_index[index] = call
+        return call
+
+    def finished(self, *, cut: bool) -> Iterator[FinishedCall]:
+        """Yield the calls in the order in which they appeared; where the answer was `cut`, only whole ones."""
+        for call in self._calls:
+            text = call.text
+            if cut and not _is_object(text):
+                continue
+            if call.name or text.strip():
+                arguments = clean_text(settled_arguments(text))
+                yield FinishedCall(call.provider_id, clean_text(call.name)[:MAX_NAME], arguments)
+
+
+def settled_arguments(text: str) -> str:
+    """Return the final text of arguments: nothing and null mean {}, of a run of objects the last one counts (B05, B13).
+
+    Anything else stays as it is; whether it can be used is judged where it is parsed.
+    """
+    text = text.strip()
+    if text in ("", "null"):
+        return "{}"
+    try:
+        orjson.loads(text)
+    except ValueError:
+        return _last_object(text)
+    return text
+
+
+def _last_object(text: str) -> str:
+    decoder = json.JSONDecoder(parse_constant=_refuse)
+    start = end = 0
+    try:
+        while end < len(text):
+            start = end
+            value, end = decoder.raw_decode(text, start)
+            if not isinstance(value, dict):
+                return text
+            while end < len(text) and text[end].isspace():
+                end += 1
+    except (ValueError, RecursionError):
+        return text
+    return text[start:end].strip()
+
+
+def _refuse(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(orjson.loads(text), dict)
+    except ValueError:
+        return False
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) and value.strip() else ""
+
+
+def _index(value: Any) -> int | None:
+    if isinstance(value, str) and value.isdecimal():
+        return int(value)
+    return value if type(value) is int else None
