@@ -1,0 +1,215 @@
+"""Replays recorded model answers through their adapters over real sockets, and says what differs from what is right.
+
+A case file holds one JSON object a line: which body to serve and how, and what a correct reader makes of it. Every body
+is delivered in one piece, byte by byte, and as the case describes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from time import time
+from typing import Any, Literal
+
+import orjson
+
+from agent.providers.config import ModelConfig, ProtocolName
+from agent.providers.failures import MAX_RETRY_AFTER
+from agent.providers.registry import build_model
+from agent.providers.transport import Transport
+from agent.runtime.assembly import AssembledCall, MessageAssembler
+from agent.runtime.cancellation import CancelSignal
+from agent.runtime.limits import DEFAULT_LIMITS
+from agent.runtime.messages import AgentMessage, ReasoningBlock, TextBlock, ToolCallBlock, tool_result
+from agent.runtime.model import Model, ModelRequest
+from agent.runtime.preflight import check_stop
+from agent.runtime.tools import ToolDefinition
+from agent.testing.http_provider import ScriptedAnswer, ScriptedProvider
+
+ADAPTERS: dict[str, ProtocolName] = {"chat": "openai-chat"}
+
+_QUESTION = AgentMessage(id="message-question", role="user", blocks=(TextBlock(text="Please."),))
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One recorded answer with what is right."""
+
+    id: str
+    api: str
+    body: bytes
+    status: int
+    headers: dict[str, str]
+    expect: dict[str, Any]
+    transport: dict[str, Any]
+
+    def answers(self) -> Iterator[tuple[str, ScriptedAnswer]]:
+        """Yield each way of delivery with its name."""
+        end: Literal["reset", "close"] = "reset" if self.transport.get("end") == "reset" else "close"
+        whole = ScriptedAnswer(self.body, self.status, self.headers, end=end)
+        yield "whole", whole
+        yield "byte by byte", whole.bytewise()
+        if offsets := self.transport.get("split_at"):
+            yield "split as given", whole.split(offsets)
+
+
+def load_cases(path: Path) -> list[Case]:
+    """Return the cases of a file, or of `cases.jsonl` in a folder; raises `OSError` and `ValueError`."""
+    index = path / "cases.jsonl" if path.is_dir() else path
+    cases = []
+    for line in filter(str.strip, index.read_text("utf-8").splitlines()):
+        data = json.loads(line)
+        cases.append(
+            Case(
+                id=data["id"],
+                api=data["api"],
+                body=(index.parent / data["file"]).read_bytes(),
+                status=data["status"],
+                headers=data["headers"],
+                expect=data["expect"],
+                transport=data.get("transport", {}),
+            )
+        )
+    return cases
+
+
+async def replay(case: Case, transport: Transport) -> list[str]:
+    """Return what differs, in words; nothing if the adapter reads the case as it should."""
+    differences: list[str] = []
+    whole = next(case.answers())[1]
+    for name, answer in case.answers():
+        # The requests that follow get the same answer, so that its call ids come once more (B09).
+        async with ScriptedProvider(answer, whole, repeat=True) as provider:
+            config = ModelConfig(ADAPTERS[case.api], "scripted", provider.url, "sk-replay", allow_private=True)
+            model = build_model(config, transport)
+            found = await _Reading(case, model).check(provider)
+            differences += [f"{name}: {difference}" for difference in found]
+    return differences
+
+
+class _Reading:
+    """Reads one case once and compares."""
+
+    def __init__(self, case: Case, model: Model) -> None:
+        self._case = case
+        self._model = model
+        self._tools = tuple(
+            ToolDefinition(name=name, description="A tool of the case.", input_schema={"type": "object"})
+            for name in dict.fromkeys(call["name"] for call in case.expect["tool_calls"])
+        )
+
+    async def check(self, provider: ScriptedProvider) -> list[str]:
+        history = [_QUESTION]
+        first = await self._read(ModelRequest("message-1", tuple(history), self._tools))
+        found = self._differences(first)
+        calls = _calls(first)
+        if found or first.stop is None:
+            return found
+        history += self._turn("message-1", first)
+        request = ModelRequest("message-2", tuple(history), self._tools, first.stop.model_state)
+        second = await self._read(request)
+        if second.stop is not None:
+            history += self._turn("message-2", second)
+            state = second.stop.model_state
+            await self._read(ModelRequest("message-3", tuple(history), self._tools, state))
+        for round_, received in enumerate(provider.requests[1:], start=1):
+            found += _id_differences(received.json["messages"], len(calls) * round_)
+        for call, wire in zip(self._case.expect["tool_calls"], _wire_calls(provider.requests[1].json), strict=True):
+            if call.get("provider_id", wire["id"]) != wire["id"]:
+                found.append(f"provider id {wire['id']!r} instead of {call['provider_id']!r}")
+        return found
+
+    async def _read(self, request: ModelRequest) -> MessageAssembler:
+        assembler = MessageAssembler(DEFAULT_LIMITS.max_model_output_characters)
+        async for batch in self._model.stream(request, CancelSignal()):
+            assembler.feed(batch)
+        assembler.close()
+        return assembler
+
+    def _turn(self, message_id: str, read: MessageAssembler) -> list[AgentMessage]:
+        """Return the messages that a run would add: the answer and a result for each call."""
+        blocks: list[Any] = []
+        for block in read.blocks():
+            if isinstance(block, AssembledCall):
+                blocks.append(ToolCallBlock(call_id=block.call_id, name=block.name, input=block.arguments or {}))
+            else:
+                blocks.append(block)
+        if not blocks:
+            return []
+        added = [AgentMessage(id=message_id, role="assistant", blocks=tuple(blocks))]
+        for call in added[0].tool_calls:
+            result = tool_result(call, "Done.", status="success", execution="completed")
+            added.append(AgentMessage(id=f"{message_id}-{call.call_id}", role="tool", blocks=(result,)))
+        return added
+
+    def _differences(self, read: MessageAssembler) -> list[str]:
+        found: list[str] = []
+
+        def compare(what: str, actual: object, expected: object) -> None:
+            if actual != expected:
+                found.append(f"{what} is {actual!r} instead of {expected!r}")
+
+        expect, error = self._case.expect, read.error
+        blocks = read.blocks()
+        compare("outcome", _outcome(read), expect["outcome"])
+        compare("text", "".join(block.text for block in blocks if isinstance(block, TextBlock)), expect["text"])
+        reasoning = "".join(block.text for block in blocks if isinstance(block, ReasoningBlock))
+        compare("reasoning", reasoning, expect["reasoning"])
+        calls = [{"name": call.name, "input": _plain(call.arguments)} for call in _calls(read)]
+        compare("tool calls", calls, [{"name": call["name"], "input": call["input"]} for call in expect["tool_calls"]])
+        if read.stop is not None:
+            check_stop(read.stop.stop_reason, len(calls), len(blocks))
+        usage = read.stop.usage.model_dump() if read.stop is not None and read.stop.usage is not None else {}
+        for name, count in expect.get("usage", {}).items():
+            compare(name, usage.get(name), count)
+        compare("error kind", error.kind if error else None, expect.get("error_kind"))
+        if "retryable" in expect:
+            compare("retryable", error is not None and error.retryable, expect["retryable"])
+        if "refusal" in expect:
+            compare("refusal", error.refusal if error else None, expect["refusal"])
+        if "retry_after_s" in expect:
+            wanted, actual = self._wait(), error.retry_after if error else None
+            if actual is None or abs(actual - wanted) > 2:
+                found.append(f"retry after {actual!r} instead of {wanted!r} seconds")
+        return found
+
+    def _wait(self) -> float:
+        value = self._case.expect["retry_after_s"]
+        if isinstance(value, str):  # the rule: max(0, date - now), capped
+            date = parsedate_to_datetime(self._case.headers["retry-after"])
+            return min(max(0.0, date.timestamp() - time()), MAX_RETRY_AFTER)
+        return float(value)
+
+
+def _plain(value: object) -> object:
+    """Return frozen JSON data with lists and dicts, as a parser would give it."""
+    return json.loads(orjson.dumps(value))
+
+
+def _outcome(read: MessageAssembler) -> str:
+    if read.stop is None:
+        return "error"
+    return "max-tokens" if read.stop.stop_reason == "max-tokens" else "completed"
+
+
+def _calls(read: MessageAssembler) -> list[AssembledCall]:
+    return [block for block in read.blocks() if isinstance(block, AssembledCall)] if read.stop is not None else []
+
+
+def _wire_calls(request: dict[str, Any]) -> list[dict[str, Any]]:
+    return [call for message in request["messages"] for call in message.get("tool_calls", ())]
+
+
+def _id_differences(messages: list[dict[str, Any]], expected: int) -> list[str]:
+    """Return what is wrong with the call ids of a request: each is there twice, once as call and once as result."""
+    called = [call["id"] for message in messages for call in message.get("tool_calls", ())]
+    answered = [message["tool_call_id"] for message in messages if message["role"] == "tool"]
+    rules: list[tuple[str, Callable[[], bool]]] = [
+        (f"{expected} calls in the next request", lambda: len(called) == expected),
+        ("distinct call ids", lambda: len(set(called)) == len(called) and all(called)),
+        ("one result for each call, in order", lambda: answered == called),
+    ]
+    return [f"broken rule: {rule}" for rule, holds in rules if not holds()]

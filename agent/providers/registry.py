@@ -1,0 +1,22 @@
+"""Which adapter speaks which protocol."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from agent.providers.config import ModelConfig
+from agent.providers.demo import Demo
+from agent.providers.openai_chat import OpenAIChat
+from agent.providers.transport import Transport
+from agent.runtime.model import Model
+
+
+def build_model(config: ModelConfig, transport: Transport) -> Model:
+    """Return the adapter for `config`; the adapters of one event loop share its transport."""
+    match config.protocol:
+        case "demo":
+            return Demo(config)
+        case "openai-chat":
+            return OpenAIChat(config, transport)
+        case _:
+            assert_never(config.protocol)
