@@ -9,7 +9,7 @@ from django.http import HttpRequest
 
 from agent import crypto
 
-_MFA_PLACE = "mfa.authenticator"
+MFA_PLACE = "mfa.authenticator"
 
 
 class AccountAdapter(DefaultAccountAdapter):
@@ -23,7 +23,7 @@ class MFAAdapter(DefaultMFAAdapter):
     """Keeps the secrets of second factors encrypted."""
 
     def encrypt(self, text: str) -> str:
-        return crypto.seal(text, _MFA_PLACE)
+        return crypto.seal(text, MFA_PLACE)
 
     def decrypt(self, encrypted_text: str) -> str:
-        return crypto.unseal(encrypted_text, _MFA_PLACE)
+        return crypto.unseal(encrypted_text, MFA_PLACE)

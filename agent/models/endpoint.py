@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from typing import get_args
+from urllib.parse import urlsplit
 from uuid import UUID
 
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import URLValidator
 from django.db import models
 
 from agent.models.fields import SecretField
 from agent.providers.config import ProtocolName
+from agent.providers.guard import is_permitted
 from agent.runtime.ids import uuid7
 
 OFFLINE = ("demo",)
@@ -52,3 +56,17 @@ class ModelEndpoint(models.Model):
             URLValidator(schemes=["http", "https"])(self.base_url)
         except ValidationError as error:
             raise ValidationError({"base_url": error.messages}) from error
+        if not settings.PAR.allow_private_models and _is_private(urlsplit(self.base_url).hostname or ""):
+            raise ValidationError(
+                {"base_url": "This address is private; PAR_ALLOW_PRIVATE_MODELS=true admits such model servers."}
+            )
+
+
+def _is_private(host: str) -> bool:
+    """Return whether a host is private by its spelling alone; names are judged again when they are resolved."""
+    if host == "localhost":
+        return True
+    try:
+        return not is_permitted(ip_address(host), allow_private=False)
+    except ValueError:
+        return False

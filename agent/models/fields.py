@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.apps import apps
 from django.db import models
 from unfold.widgets import UnfoldAdminPasswordWidget
 
@@ -71,3 +72,20 @@ def reveal(row: models.Model, name: str) -> str:
     if isinstance(token, Plain):
         return str(token)
     return crypto.unseal(token, place(row, name)) if token else ""
+
+
+def rotate_secrets() -> int:
+    """Encrypt every secret of every model with the current key; returns how many that changed.
+
+    Raises `agent.crypto.SecretUnreadable` when a secret's key is gone.
+    """
+    changed = 0
+    for model in apps.get_models():
+        for name in [field.attname for field in model._meta.local_fields if isinstance(field, SecretField)]:
+            rows = model._default_manager.exclude(**{name: ""})
+            for row in rows.exclude(**{f"{name}__startswith": crypto.current_prefix()}):
+                fresh = crypto.seal(reveal(row, name), place(row, name))
+                # Only if nobody wrote another secret meanwhile.
+                still = model._default_manager.filter(pk=row.pk, **{name: getattr(row, name)})
+                changed += still.update(**{name: fresh})
+    return changed

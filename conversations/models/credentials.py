@@ -109,7 +109,8 @@ class OneTimeLink(models.Model):
 
     @classmethod
     def issue(cls, user: User) -> str:
-        """Create a link and return its token, the last part of `/link/<token>/`."""
+        """Create a link and return its token, the last part of `/link/<token>/`; expired links go."""
+        cls.objects.filter(user=user, expires__lt=timezone.now()).delete()
         token = signing.dumps([user.pk, secrets.token_urlsafe(16)], salt=_LINK_SALT)
         cls.objects.create(user=user, digest=digest(token), expires=timezone.now() + LINK_LIFETIME)
         return token

@@ -98,8 +98,8 @@ class Execution(models.Model):
     """One run of an agent on a conversation.
 
     `input` is the user message in wire form; `transcript` the stable messages added so far, input included, until a
-    revision holds them; `calls` says of each dispatched tool call how far it came. `request_id` is the client's id of the
-    start command, `request_digest` what it asked for.
+    revision holds them; `calls` says of each dispatched tool call how far it came. `request_id` is the client's id of
+    the start command, `request_digest` what it asked for.
     """
 
     id: models.UUIDField[UUID, UUID] = models.UUIDField(primary_key=True, default=uuid7, editable=False)
