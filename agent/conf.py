@@ -21,7 +21,9 @@ PREFIX = "PAR_"
 KEY_BYTES = 32
 
 # Read by the tests and by the settings module itself, not part of the object.
-OTHER_NAMES = frozenset({"PAR_ENV_FILE", "PAR_TEST_REQUIRE", "PAR_CHROMIUM"})
+OTHER_NAMES = frozenset(
+    {"PAR_ENV_FILE", "PAR_TEST_REQUIRE", "PAR_TEST_DATABASE_URL", "PAR_TEST_REDIS_URL", "PAR_CHROMIUM"}
+)
 
 _BASE_PATH = re.compile(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+")
 

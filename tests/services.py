@@ -47,19 +47,21 @@ def chromium() -> str:
 
 @pytest.fixture(scope="session")
 def redis_url() -> str:
-    """The address of the Redis server that REDIS_URL names."""
-    url = os.environ.get("REDIS_URL", "")
+    """The address of a Redis server."""
+    url = os.environ.get("REDIS_URL") or os.environ.get("PAR_TEST_REDIS_URL", "")
     if not url:
-        missing("redis", "REDIS_URL is not set")
+        missing("redis", "neither REDIS_URL nor PAR_TEST_REDIS_URL is set")
     return url
 
 
 @pytest.fixture(scope="session")
 def postgres_url() -> str:
-    """The address of the PostgreSQL server that DATABASE_URL names."""
+    """The address of a PostgreSQL server, whatever database the suite itself uses."""
     url = os.environ.get("DATABASE_URL", "")
     if not url.startswith(("postgres://", "postgresql://")):
-        missing("postgres", "DATABASE_URL names no PostgreSQL")
+        url = os.environ.get("PAR_TEST_DATABASE_URL", "")
+    if not url:
+        missing("postgres", "neither DATABASE_URL nor PAR_TEST_DATABASE_URL names one")
     return url
 
 
