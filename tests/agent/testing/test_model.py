@@ -7,7 +7,19 @@ from collections.abc import Iterable
 
 import pytest
 
-from agent.runtime import AgentError, Cancelled, Completed, ModelFailed, ModelRequest, ReasoningBlock, Usage
+from agent.runtime import (
+    AgentError,
+    BlockDelta,
+    BlockStart,
+    BlockStop,
+    Cancelled,
+    Completed,
+    MessageStop,
+    ModelFailed,
+    ModelRequest,
+    ReasoningBlock,
+    Usage,
+)
 from agent.runtime.cancellation import CancelSignal
 from agent.runtime.runtime import create_runtime
 from agent.testing import EventRecorder, Gate, ScriptedModel, calls, fails, says, scripted_tool
@@ -121,3 +133,12 @@ async def test_one_step_used_twice_gives_fresh_events_each_time() -> None:
         second = [batch async for batch in model.stream(request, CancelSignal())]
     assert first == second
     assert not any(a is b for one, other in zip(first, second, strict=True) for a, b in zip(one, other, strict=True))
+
+
+async def test_a_step_may_be_a_list_of_batches_of_the_test_itself() -> None:
+    recorder = EventRecorder()
+    batch = [BlockStart(0, "text"), BlockDelta(0, "text", "a"), BlockDelta(0, "text", "b"), BlockStop(0)]
+    with ScriptedModel([batch, MessageStop("stop-sequence")]) as model:
+        result = await create_runtime(model).start("Go", observer=recorder).result
+    assert result.outcome == Completed(stop_reason="stop-sequence")
+    assert 4 in [len(events) for events in recorder.batches]
