@@ -14,7 +14,7 @@ from typing import NoReturn, TypeAlias
 from agent.runtime.exceptions import AgentError, LimitExceeded, ModelFailed, ModelProtocolError
 from agent.runtime.messages import ReasoningBlock, TextBlock
 from agent.runtime.model import BlockDelta, BlockStart, BlockStop, MessageStop, ModelEvent, StreamError
-from agent.runtime.values import FrozenDict, freeze_object
+from agent.runtime.values import FrozenDict, clean_text, freeze_object
 
 BlockEvent: TypeAlias = BlockStart | BlockDelta | BlockStop
 
@@ -72,6 +72,7 @@ class MessageAssembler:
                 if block.start.block_type != event.block_type:
                     return self._break(accepted, f"{event.block_type} delta in a {block.start.block_type} block")
                 if event.text:
+                    event.text = clean_text(event.text)
                     self._characters += len(event.text)
                     if self._characters > self._max_characters:
                         self.failure = LimitExceeded(

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from agent.governance import audit
+from agent.providers.config import ModelConfig
 from agent.providers.registry import build_model
 from agent.providers.transport import Transport
 from agent.runtime.exceptions import AgentError
 from agent.runtime.interrupts import Decision
+from agent.runtime.model import Model
 from agent.runtime.ports import ToolDecision
 from agent.runtime.registry import ToolRegistry
 from agent.runtime.runtime import AgentRuntime
@@ -43,10 +45,14 @@ DRAINING_FRAME = b'{"type":"draining"}'
 
 
 class ExecutionHost:
-    """Owns every run, task, thread and connection that serving needs; one per process, on one event loop."""
+    """Owns every run, task, thread and connection that serving needs; one per process, on one event loop.
 
-    def __init__(self, par: ParSettings, channel: str) -> None:
+    `channel` names the process. `model` makes the adapter of a configuration; left out, the real ones are used.
+    """
+
+    def __init__(self, par: ParSettings, channel: str, model: Callable[[ModelConfig], Model] | None = None) -> None:
         self.par = par
+        self.model = model or (lambda config: build_model(config, self.transport))
         self.executor = DatabaseExecutor()
         self.transport = Transport(connect_timeout=par.connect_timeout, idle_timeout=par.read_timeout or NEVER)
         self.hub = EventHub()
@@ -167,7 +173,7 @@ class ExecutionHost:
         run = self._runs[begun.execution_id] = HostedRun(self, begun, channel)
         try:
             runtime = AgentRuntime(
-                model=build_model(setup.model, self.transport),
+                model=self.model(setup.model),
                 tools=ToolRegistry(setup.tools),
                 limits=setup.limits,
                 policy=HostedPolicy(self, user),

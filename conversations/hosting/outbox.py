@@ -2,7 +2,7 @@
 
 Frames leave in the order they came. While the first delta of a block has not been taken, the deltas that follow it join
 it, so a slow reader gets fewer and larger frames and loses no text; nothing else is merged or dropped. When more than
-`LIMIT` characters wait, everything about runs is thrown away and the reader is owed a snapshot instead: `overflown`.
+`LIMIT` characters wait, all events are thrown away, and the reader is owed a snapshot of their runs instead.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ Waiting: TypeAlias = EventFrame | MergedDeltas | bytes
 class Outbox:
     """The queue between everybody who has something to say and the one task that sends."""
 
-    __slots__ = ("_limit", "_size", "_waiting", "_wake", "overflown")
+    __slots__ = ("_limit", "_size", "_waiting", "_wake", "owed")
 
     def __init__(self, limit: int = LIMIT) -> None:
         self._waiting: deque[Waiting] = deque()
         self._size = 0
         self._limit = limit
         self._wake = asyncio.Event()
-        self.overflown = False
+        self.owed: set[str] = set()
 
     def put(self, frame: bytes) -> None:
         """Add a ready frame; answers to commands are never dropped."""
@@ -68,9 +68,9 @@ class Outbox:
 
     def put_event(self, frame: EventFrame) -> None:
         """Add an event, merged into the one before it where both are deltas of one block."""
-        if self.overflown:
-            return
         event = frame.event
+        if event.execution_id in self.owed:
+            return
         if type(event) is BlockDelta:
             self._size += len(event.text)
             if self._merge(event):
@@ -78,22 +78,15 @@ class Outbox:
         else:
             self._size += 256
         if self._size > self._limit:
-            self.overflow()
+            self._overflow(event.execution_id)
             return
         self._waiting.append(frame)
         self._wake.set()
 
-    def overflow(self) -> None:
-        """Drop what is known of runs; the reader is owed a snapshot."""
-        self._waiting = deque(item for item in self._waiting if isinstance(item, bytes))
-        self._size = 0
-        self.overflown = True
-        self._wake.set()
-
     async def next(self) -> bytes | None:
-        """Return the next frame, or None when the reader is owed a snapshot (`overflown`, which the caller clears)."""
+        """Return the next frame, or None when the reader is owed snapshots (`take_owed` tells of which runs)."""
         while not self._waiting:
-            if self.overflown:
+            if self.owed:
                 return None
             self._wake.clear()
             await self._wake.wait()
@@ -101,6 +94,18 @@ class Outbox:
         if not self._waiting:
             self._size = 0
         return item if isinstance(item, bytes) else item.encode()
+
+    def take_owed(self) -> set[str]:
+        """Return the executions whose events were dropped; from now on theirs are taken in again."""
+        owed, self.owed = self.owed, set()
+        return owed
+
+    def _overflow(self, execution_id: str) -> None:
+        self.owed.add(execution_id)
+        self.owed.update(item.event.execution_id for item in self._waiting if not isinstance(item, bytes))
+        self._waiting = deque(item for item in self._waiting if isinstance(item, bytes))
+        self._size = 0
+        self._wake.set()
 
     def _merge(self, event: BlockDelta) -> bool:
         if not self._waiting or self._size > self._limit:

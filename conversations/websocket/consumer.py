@@ -18,6 +18,7 @@ from django.conf import settings
 
 from agent.runtime.exceptions import AgentError, InvalidArgument
 from agent.runtime.interrupts import Decision
+from agent.runtime.state import ExecutionState
 from conversations.exceptions import Forbidden, RateLimited
 from conversations.hosting.host import ExecutionHost
 from conversations.hosting.hub import Format, Reader, snapshot_frame
@@ -28,6 +29,8 @@ from conversations.websocket import protocol
 from conversations.websocket.rate import TokenBucket
 
 logger = logging.getLogger("conversations.websocket")
+
+INTERNAL_ERROR = 1011
 
 
 class LiveConsumer(AsyncWebsocketConsumer):
@@ -167,9 +170,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
         if live is not None and reader.wants(live.state.execution_id):
             live.snapshot(reader)
         elif found.state is not None:
-            self.outbox.put(snapshot_frame(found.state))
-            for frame in await self.host.render(found.state) if command.format == "html" else ():
-                self.outbox.put(frame)
+            await self._show_past(found.state, command.format)
 
     async def _decide(self, command: protocol.Approve | protocol.Reject, decision: Decision) -> None:
         self.host.decide(self.user, str(command.execution_id), command.interrupt_id, decision)
@@ -190,11 +191,32 @@ class LiveConsumer(AsyncWebsocketConsumer):
             live.snapshot(reader)
 
     async def _send_all(self) -> None:
-        while True:
-            frame = await self.outbox.next()
-            if frame is None:
-                self.outbox.overflown = False
-                for reader in tuple(self.readers.values()):
-                    self._catch_up(reader)
-                continue
-            await self.send(text_data=frame.decode())
+        try:
+            while True:
+                frame = await self.outbox.next()
+                if frame is not None:
+                    await self.send(text_data=frame.decode())
+                    continue
+                for execution_id in self.outbox.take_owed():
+                    await self._make_good(execution_id)
+        except Exception:
+            logger.exception("a socket could not be written to")
+            await self.close(INTERNAL_ERROR)
+
+    async def _make_good(self, execution_id: str) -> None:
+        """Send the snapshot of a run whose events were dropped; it may have ended meanwhile."""
+        channel = self.host.hub.channel(execution_id)
+        if channel is not None:
+            for reader in tuple(self.readers.values()):
+                if reader.conversation_id == channel.conversation_id and reader.wants(execution_id):
+                    channel.snapshot(reader)
+            return
+        found = await self.host.find_execution(self.user, UUID(execution_id))
+        reader = self.readers.get(found.conversation_id)
+        if reader is not None and found.state is not None:
+            await self._show_past(found.state, reader.format)
+
+    async def _show_past(self, state: ExecutionState, format: Format) -> None:
+        self.outbox.put(snapshot_frame(state))
+        for frame in await self.host.render(state) if format == "html" else ():
+            self.outbox.put(frame)

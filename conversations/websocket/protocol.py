@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from uuid import UUID
 
 import orjson
-from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
+from pydantic import Field, StringConstraints, TypeAdapter, ValidationError, field_validator
 
 from agent.runtime.exceptions import AgentError, InvalidArgument
 from agent.runtime.limits import PartialLimits
@@ -35,6 +35,13 @@ class Start(Value):
     client_id: Annotated[Text, StringConstraints(max_length=128)] | None = None
     limits: PartialLimits | None = None
     format: Format = "text"
+
+    @field_validator("input")
+    @classmethod
+    def _says_something(cls, blocks: tuple[TextBlock | ImageBlock, ...]) -> tuple[TextBlock | ImageBlock, ...]:
+        if not any(isinstance(block, ImageBlock) or block.text.strip() for block in blocks):
+            raise ValueError("the message is empty")
+        return blocks
 
 
 class Subscribe(Value):

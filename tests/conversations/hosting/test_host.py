@@ -1,0 +1,191 @@
+"""The host beyond one socket: drain, crash, audit, and what cannot be stored."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from asgiref.sync import sync_to_async
+
+from agent.models import AuditRecord
+from agent.runtime import AgentMessage, ModelContext, TextBlock, ToolCallBlock
+from agent.testing import ScriptedModel, calls, says
+from conversations.exceptions import Draining
+from conversations.hosting.jobs import Begun, Jobs, StartRequest
+from conversations.models import Conversation, Execution, HostProcess, Revision, User
+from conversations.store import record_progress
+from tests.factories import AgentProfileFactory, UserFactory
+from tests.live import hosted, settled, socket_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+AGENT = "assistant"
+
+
+@pytest.fixture
+def user(transactional_db: None) -> User:
+    AgentProfileFactory(slug=AGENT, all_tools=True)
+    return UserFactory()
+
+
+def start(text: str = "Hi") -> StartRequest:
+    return StartRequest(AGENT, (TextBlock(text=text),), uuid4())
+
+
+def ignore(begun: Begun) -> None:
+    pass
+
+
+async def only(model: type[Any]) -> Any:
+    return await sync_to_async(model.objects.get)()
+
+
+async def test_drain_lets_a_run_end_and_takes_no_new_one(user: User) -> None:
+    gate = asyncio.Event()
+    async with hosted(ScriptedModel(says("a", gate, "b"))) as host, socket_of(host, user) as socket:
+        await socket.say("Hi", AGENT)
+        await socket.until("block-delta")
+        host.refuse()
+        assert (await socket.until("draining"))["type"] == "draining"
+        assert (await socket.say("Hi", AGENT))["code"] == "DRAINING"
+        draining = asyncio.create_task(host.drain(30))
+        gate.set()
+        await draining
+        assert (await only(Execution)).status == "completed"
+
+
+async def test_drain_cancels_what_does_not_end_with_the_reason_shutdown(user: User) -> None:
+    async with hosted(ScriptedModel(says("a", asyncio.Event()))) as host:
+        await host.start_run(user, start(), ignore)
+        await host.drain(0)
+        execution = await only(Execution)
+        assert (execution.status, execution.outcome) == ("cancelled", {"type": "cancelled", "reason": "shutdown"})
+        with pytest.raises(Draining):
+            await host.start_run(user, start(), ignore)
+
+
+async def test_a_second_signal_hurries_the_drain(user: User) -> None:
+    hurry = asyncio.Event()
+    async with hosted(ScriptedModel(says("a", asyncio.Event()))) as host:
+        await host.start_run(user, start(), ignore)
+        draining = asyncio.create_task(host.drain(3600, hurry))
+        hurry.set()
+        await draining
+        assert (await only(Execution)).status == "cancelled"
+
+
+async def test_runs_of_a_lost_process_are_ended_honestly_and_once(user: User) -> None:
+    """DESIGN 5 crash; E5, B51, B53: what was dispatched is unknown, what was not is not executed."""
+
+    def crash() -> None:
+        jobs = Jobs("crashed")
+        jobs.register()
+        begun = jobs.begin(user, start())
+        execution = Execution.objects.get(pk=begun.execution_id)
+        ask = AgentMessage(
+            id="m1",
+            role="assistant",
+            blocks=tuple(ToolCallBlock(call_id=f"call_{n}", name="t", input={}) for n in (1, 2)),
+        )
+        record_progress(
+            execution,
+            messages=[AgentMessage.from_wire(execution.input), ask],
+            model_context=ModelContext(model_state=None),
+            calls={"call_1": "started"},
+            last_seq=7,
+        )
+        HostProcess.objects.update(heartbeat_at="2020-01-01T00:00:00Z")
+
+    await sync_to_async(crash)()
+    async with hosted(ScriptedModel(says("fine"))) as host:
+        execution = await only(Execution)
+        assert (execution.status, execution.error_code, execution.last_seq) == ("failed", "EXECUTION_LOST", 8)
+        results = [m["blocks"][0]["execution"] for m in execution.transcript if m["role"] == "tool"]
+        assert results == ["unknown", "not-executed"]
+        assert await host.executor.run(host.jobs.end_lost_runs) == 0
+        async with socket_of(host, user) as socket:
+            await socket.say("again", AGENT, conversationId=str(execution.conversation_id))
+            assert (await socket.end())["type"] == "execution-completed"
+
+
+async def test_before_a_tool_with_effects_runs_the_row_says_so(user: User) -> None:
+    async with hosted(ScriptedModel(calls(("local.send_postcard", {"to": "A", "text": "b"})), says("ok"))) as host:
+        async with socket_of(host, user) as socket:
+            ack = await socket.say("Send", AGENT)
+            asked = await socket.until("interrupt-requested")
+            await socket.command(type="approve", executionId=ack["executionId"], interruptId=asked["interrupt"]["id"])
+            started = await socket.until("tool-call-started")
+            await socket.end()
+        execution = await only(Execution)
+        assert execution.calls == {started["callId"]: "started"}
+
+
+async def test_a_turn_that_meets_another_head_fails_visibly_and_is_kept(user: User) -> None:
+    """B66: nothing is overwritten."""
+    gate = asyncio.Event()
+    async with hosted(ScriptedModel(says("a", gate, "b"))) as host, socket_of(host, user) as socket:
+        await socket.say("Hi", AGENT)
+        await socket.until("block-delta")
+
+        def interfere() -> None:
+            conversation = Conversation.objects.get()
+            revision = Revision.objects.create(conversation=conversation, number=1)
+            Conversation.objects.update(head=revision, version=1)
+
+        await sync_to_async(interfere)()
+        gate.set()
+        failed = await socket.end()
+        assert (failed["type"], failed["errorCode"]) == ("execution-failed", "CONVERSATION_CONFLICT")
+        execution = await only(Execution)
+        assert execution.status == "failed"
+        assert execution.transcript[1]["blocks"][0]["text"] == "ab"
+
+
+async def test_a_conversation_deleted_during_its_run_ends_the_run_in_words(user: User) -> None:
+    gate = asyncio.Event()
+    async with hosted(ScriptedModel(says("a", gate, "b"))) as host, socket_of(host, user) as socket:
+        await socket.say("Hi", AGENT)
+        await socket.until("block-delta")
+        await sync_to_async(lambda: Conversation.objects.get().delete())()
+        gate.set()
+        assert (await socket.end())["type"] == "execution-failed"
+        await settled(host)
+
+
+async def test_lifecycle_events_become_audit_records(user: User) -> None:
+    """R111, R158: metadata only by default."""
+    async with hosted(ScriptedModel(calls(("local.calculate", {"expression": "1+1"})), says("2"))) as host:
+        async with socket_of(host, user) as socket:
+            ack = await socket.say("secret words", AGENT)
+            await socket.end()
+        await settled(host)
+        await host.trail.flush()
+    records = await sync_to_async(lambda: list(AuditRecord.objects.order_by("pk")))()
+    assert [record.event for record in records] == [
+        "execution-started",
+        "model-call-started",
+        "model-call-completed",
+        "tool-call-started",
+        "tool-call-completed",
+        "model-call-started",
+        "model-call-completed",
+        "execution-completed",
+    ]
+    assert {str(record.execution_id) for record in records} == {ack["executionId"]}
+    assert {record.user_id for record in records} == {user.pk}
+
+
+async def test_a_run_that_cannot_be_set_up_ends_in_words(user: User) -> None:
+    async with hosted() as host:
+
+        def broken(config: Any) -> Any:
+            raise RuntimeError("secret detail")
+
+        host.model = broken
+        async with socket_of(host, user) as socket:
+            await socket.say("Hi", AGENT)
+            failed = await socket.end()
+            assert failed["errorMessage"] == "The agent could not be set up."
+        assert (await only(Execution)).status == "failed"

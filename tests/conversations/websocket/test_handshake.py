@@ -1,0 +1,138 @@
+"""Who may open a socket, and with which close code the others are sent away."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import orjson
+import pytest
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
+from django.contrib.sessions.backends.db import SessionStore
+from django.utils import timezone
+
+from conversations.models import ApiToken, User
+from conversations.websocket.handshake import origin
+from tests.factories import UserFactory
+from tests.live import Socket, hosted, token_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ORIGIN = "https://ai.example.org"
+
+
+@pytest.fixture(autouse=True)
+def _origins(settings: Any) -> None:
+    settings.PAR = settings.PAR.model_copy(update={"origins": (ORIGIN,)})
+
+
+@pytest.fixture
+def user(transactional_db: None) -> User:
+    return UserFactory()
+
+
+def session_of(user: User) -> str:
+    session = SessionStore()
+    session[SESSION_KEY] = str(user.pk)
+    session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[0]
+    session[HASH_SESSION_KEY] = user.get_session_auth_hash()
+    session.create()
+    assert session.session_key is not None
+    return session.session_key
+
+
+async def outcome(headers: dict[str, str], subprotocols: list[str] | None = None) -> Any:
+    """Return the name of the person whose socket was opened, or the close code."""
+    async with hosted() as host:
+        socket = Socket(host, headers, ["par.v1"] if subprotocols is None else subprotocols)
+        await socket.connect()
+        first = await socket.communicator.receive_output(10)
+        await socket.close()
+    if first["type"] == "websocket.close":
+        return first["code"]
+    return orjson.loads(first["text"])["user"]["name"]
+
+
+async def test_a_bearer_token_needs_neither_origin_nor_subprotocol(user: User) -> None:
+    assert await outcome({"authorization": f"Bearer {await token_of(user)}"}, []) == user.username
+
+
+async def test_nobody_is_closed_with_4401(user: User) -> None:
+    assert await outcome({}) == 4401
+
+
+@pytest.mark.parametrize("value", ["Bearer nonsense", "Bearer ", "Basic eDp5", "Bearer"])
+async def test_a_bad_authorization_is_not_made_good_by_a_cookie(user: User, value: str) -> None:
+    cookie = await sync_to_async(session_of)(user)
+    headers = {"authorization": value, "cookie": f"{settings.SESSION_COOKIE_NAME}={cookie}", "origin": ORIGIN}
+    assert await outcome(headers) == 4401
+
+
+async def test_revoked_and_expired_tokens_are_nobody(user: User) -> None:
+    revoked = await token_of(user)
+    await sync_to_async(ApiToken.objects.all().update)(revoked_at=timezone.now())
+    assert await outcome({"authorization": f"Bearer {revoked}"}) == 4401
+    expired = await token_of(user)
+    await sync_to_async(ApiToken.objects.all().update)(expires_at=timezone.now() - timedelta(seconds=1))
+    assert await outcome({"authorization": f"Bearer {expired}"}) == 4401
+
+
+async def test_a_closed_account_is_nobody(user: User) -> None:
+    token = await token_of(user)
+    await sync_to_async(User.objects.all().update)(is_active=False)
+    assert await outcome({"authorization": f"Bearer {token}"}) == 4401
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (ORIGIN, "person"),
+        ("https://AI.example.org", "person"),
+        ("https://ai.example.org:443", "person"),
+        (None, 4403),
+        ("null", 4403),
+        ("http://ai.example.org", 4403),
+        ("https://ai.example.org:8443", 4403),
+        ("https://ai.example.org.evil.example", 4403),
+        ("https://evil.example", 4403),
+        ("https://[", 4403),
+    ],
+)
+async def test_a_cookie_counts_only_from_a_page_of_ours(user: User, given: str | None, expected: str | int) -> None:
+    """B63."""
+    cookie = await sync_to_async(session_of)(user)
+    headers = {"cookie": f"{settings.SESSION_COOKIE_NAME}={cookie}"} | ({} if given is None else {"origin": given})
+    assert await outcome(headers) == (user.username if expected == "person" else expected)
+
+
+async def test_a_session_of_an_old_password_is_nobody(user: User) -> None:
+    """B64."""
+    cookie = await sync_to_async(session_of)(user)
+    user.set_password("another quiet river")
+    await user.asave()
+    headers = {"cookie": f"{settings.SESSION_COOKIE_NAME}={cookie}", "origin": ORIGIN}
+    assert await outcome(headers) == 4401
+
+
+async def test_no_common_subprotocol_is_told_in_the_clients_own_words(user: User) -> None:
+    async with hosted() as host:
+        headers = {"authorization": f"Bearer {await token_of(user)}"}
+        socket = Socket(host, headers, ["graphql-ws"])
+        assert await socket.connect() == (True, "graphql-ws")
+        assert (await socket.communicator.receive_output(10))["code"] == 4406
+        await socket.close()
+
+
+async def test_another_path_is_no_socket(user: User) -> None:
+    async with hosted() as host:
+        socket = Socket(host, {}, ["par.v1"])
+        socket.communicator.scope["path"] = "/elsewhere"
+        connected, code = await socket.connect()
+        assert (connected, code) == (False, 4404)
+
+
+def test_what_is_no_origin_equals_no_origin_of_a_site() -> None:
+    assert origin("https://h") == origin("https://h:443") != origin("http://h")
+    assert origin("https://h:notaport") == ("", None, None)
