@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import django_stubs_ext
 import environ
 from csp.constants import NONCE, NONE, SELF
+from django.templatetags.static import static
 
 from agent.conf import ParSettings, django_secret
 from agent.keys import development_keys
@@ -38,8 +39,6 @@ ALLOWED_HOSTS = sorted({urlsplit(origin).hostname or "" for origin in PAR.origin
 CSRF_TRUSTED_ORIGINS = list(PAR.origins)
 
 INSTALLED_APPS = [
-    "conversations",
-    "agent",
     "unfold",
     "django.contrib.admin",
     "django.contrib.auth",
@@ -51,6 +50,8 @@ INSTALLED_APPS = [
     "allauth.account",
     "allauth.mfa",
     "channels",
+    "agent",
+    "conversations",
 ]
 
 # Every one of these works in asynchronous requests without a thread of its own.
@@ -172,7 +173,11 @@ LOGGING = {
     "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "plain"}},
     "root": {"handlers": ["console"], "level": "INFO"},
-    "loggers": {"django": {"handlers": [], "level": "INFO"}, "django.server": {"handlers": [], "propagate": True}},
+    "loggers": {
+        "django": {"handlers": [], "level": "INFO"},
+        "django.server": {"handlers": [], "propagate": True},
+        "daphne": {"level": "WARNING"},
+    },
 }
 
 UNFOLD = {
@@ -182,7 +187,8 @@ UNFOLD = {
     "SITE_SYMBOL": "forum",
     "SITE_URL": "/",
     "DASHBOARD_CALLBACK": "par_project.dashboard.dashboard",
-    "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": "/static/par/icon.svg"}],
+    "STYLES": [lambda request: static("agent/admin.css")],
+    "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": lambda request: static("par/icon.svg")}],
     "SHOW_HISTORY": True,
     "SHOW_VIEW_ON_SITE": False,
 }

@@ -7,6 +7,7 @@ from typing import Any
 from django import forms
 from django.apps import apps
 from django.db import models
+from django.utils.text import capfirst
 from unfold.widgets import UnfoldAdminPasswordWidget
 
 from agent import crypto
@@ -56,9 +57,7 @@ class SecretField(models.TextField[Any, str]):
 
     def formfield(self, **kwargs: Any) -> Any:
         widget = UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password", "placeholder": "unchanged"})
-        return SecretInput(
-            required=False, widget=widget, label=str(self.verbose_name).capitalize(), help_text=self.help_text
-        )
+        return SecretInput(required=False, widget=widget, label=capfirst(self.verbose_name), help_text=self.help_text)
 
 
 def place(row: models.Model, name: str) -> str:

@@ -1,0 +1,57 @@
+"""Admin of agents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.db import models
+from unfold.admin import ModelAdmin
+from unfold.widgets import UnfoldAdminTextareaWidget
+
+from agent.models import AgentProfile
+
+
+class LinesField(forms.Field):
+    """A list of texts, one a line."""
+
+    widget = UnfoldAdminTextareaWidget
+
+    def prepare_value(self, value: Any) -> Any:
+        return "\n".join(map(str, value)) if isinstance(value, list) else value
+
+    def to_python(self, value: Any) -> list[str]:
+        return [line.strip() for line in str(value or "").splitlines() if line.strip()]
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        return (initial or []) != self.to_python(data)
+
+
+class AgentProfileForm(forms.ModelForm[AgentProfile]):
+    suggested_prompts = LinesField(required=False, help_text="One a line, shown on an empty chat.")
+
+    class Meta:
+        model = AgentProfile
+        fields = "__all__"
+
+
+@admin.register(AgentProfile)
+class AgentProfileAdmin(ModelAdmin):
+    form = AgentProfileForm
+    list_display = ["name", "slug", "endpoint", "model", "enabled", "is_default", "order"]
+    list_filter = ["enabled", "endpoint"]
+    list_select_related = ["endpoint"]
+    search_fields = ["name", "slug", "model"]
+    prepopulated_fields = {"slug": ["name"]}
+    autocomplete_fields = ["tools", "groups"]
+    readonly_fields = ["created_at", "updated_at"]
+    formfield_overrides = {models.JSONField: {"widget": UnfoldAdminTextareaWidget}}
+    fieldsets = [
+        (None, {"fields": ["name", "slug", "description", "enabled", "is_default", "order"]}),
+        ("Model", {"fields": ["endpoint", "model", "temperature", "max_tokens"]}),
+        ("Instructions", {"fields": ["system_prompt", "suggested_prompts"]}),
+        ("Tools", {"fields": ["tools", "all_tools", "tool_call_errors", "tool_exceptions"]}),
+        ("Rules", {"fields": ["groups", "limits"]}),
+        ("Times", {"fields": ["created_at", "updated_at"]}),
+    ]

@@ -1,0 +1,16 @@
+from conversations.admin.credentials import ApiTokenAdmin
+from conversations.admin.executions import ExecutionAdmin, HostProcessAdmin
+from conversations.admin.history import ConversationAdmin, RevisionAdmin
+from conversations.admin.people import EmailAddressAdmin, GroupAdmin, SecondFactorAdmin, UserAdmin
+
+__all__ = [
+    "ApiTokenAdmin",
+    "ConversationAdmin",
+    "EmailAddressAdmin",
+    "ExecutionAdmin",
+    "GroupAdmin",
+    "HostProcessAdmin",
+    "RevisionAdmin",
+    "SecondFactorAdmin",
+    "UserAdmin",
+]
