@@ -332,11 +332,11 @@ async def main():
 asyncio.run(main())
 print("left")
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=20, check=True)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "left\n"
     assert done.stderr == ""
 
 
 def test_a_tool_needs_no_django() -> None:
     script = "import sys, agent.tools, agent.agent_tools; sys.exit('django' in sys.modules)"
-    subprocess.run([sys.executable, "-c", script], timeout=20, check=True)
+    subprocess.run([sys.executable, "-c", script], timeout=60, check=True)
