@@ -1,41 +1,22 @@
-"""Requests to a chat completions server: ready bytes, joined from messages that are encoded once.
-
-What is sent is valid for every history (B08, B09, B35, B40, B53): neighbours of one role are joined, empty text is left
-out, each call is followed by exactly one result, in call order.
-"""
+"""Requests to a chat completions server: ready bytes, joined from parts that are encoded once."""
 
 from __future__ import annotations
 
-import hashlib
 import logging
-import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlsplit
 
 import orjson
 
 from agent.providers.config import ModelConfig
+from agent.providers.openai_chat_history import ChatHistory
 from agent.providers.openai_chat_tools import ToolNames, encode_tool, object_schema
-from agent.runtime.messages import (
-    AgentMessage,
-    ImageBlock,
-    ModelState,
-    TextBlock,
-    ToolCallBlock,
-    ToolResultBlock,
-    UrlSource,
-)
+from agent.runtime.messages import ModelState
 from agent.runtime.model import ModelRequest
 from agent.runtime.tools import ToolDefinition
 
 STATE_FORMAT = "openai-chat/v1"
-NO_OUTPUT = "(no output)"
-NO_RESULT = "There is no result: it is not known whether this tool was run."
-
-_LEGAL_ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +53,7 @@ class ChatRequests:
         official = not config.base_url or (urlsplit(config.base_url).hostname or "").endswith(".openai.com")
         self._max_tokens = b"max_completion_tokens" if official else b"max_tokens"
         self._tools = _encode_tools(())
+        self._history = ChatHistory()
 
     def prepare(self, request: ModelRequest) -> PreparedRequest:
         """Return the request; raises `StateMismatch`."""
@@ -81,14 +63,8 @@ class ChatRequests:
         ):
             tools = self._tools = _encode_tools(request.tools)
         provider_ids = _known_ids(request.model_state)
-        call_ids = {
-            block.call_id: provider_ids[block.call_id]
-            for message in request.messages
-            if message.role == "assistant" and provider_ids
-            for block in message.blocks
-            if block.type == "tool-call" and block.call_id in provider_ids
-        }
-        messages = encode_messages(request.messages, tools.names, call_ids)
+        messages = self._history.encode(request.messages, tools.names, provider_ids)
+        call_ids = {call_id: provider_ids[call_id] for call_id in self._history.calls if call_id in provider_ids}
         parts = [self._head]
         max_tokens = request.max_tokens or self._config.max_tokens
         if max_tokens is not None:
@@ -126,115 +102,3 @@ def _encode_tools(definitions: tuple[ToolDefinition, ...]) -> _Tools:
         else:
             wire.append(encode_tool(definition, names.wire(definition.name), schema))
     return _Tools(definitions, names, b',"tools":' + orjson.dumps(wire) if wire else b"")
-
-
-def wire_ids(messages: Sequence[AgentMessage], call_ids: Mapping[str, str]) -> dict[str, str]:
-    """Return the id to send for each call: the provider's where it is unique in the request, else ours."""
-    ours = [block.call_id for message in messages for block in message.blocks if block.type == "tool-call"]
-    legal = {call_id: call_id if _LEGAL_ID.fullmatch(call_id) else _digest_id(call_id) for call_id in ours}
-    taken = Counter(call_ids.get(call_id, "") for call_id in ours)
-    taken.update(legal.values())
-    return {
-        call_id: theirs if (theirs := call_ids.get(call_id)) and taken[theirs] == 1 else legal[call_id]
-        for call_id in ours
-    }
-
-
-def _digest_id(call_id: str) -> str:
-    return f"call_{hashlib.sha256(call_id.encode()).hexdigest()[:24]}"
-
-
-def encode_messages(messages: Sequence[AgentMessage], names: ToolNames, call_ids: Mapping[str, str]) -> list[bytes]:
-    """Return the wire messages of a history; each message is encoded once and kept with it."""
-    ids = wire_ids(messages, call_ids)
-    results: dict[str, tuple[AgentMessage, ToolResultBlock]] = {}
-    for message in messages:
-        if message.role == "tool":
-            for block in message.blocks:
-                if isinstance(block, ToolResultBlock):
-                    results.setdefault(block.call_id, (message, block))
-    encoded: list[bytes] = []
-    neighbours: list[AgentMessage] = []
-    for message in messages:
-        if message.role == "tool":
-            continue
-        calls = message.tool_calls if message.role == "assistant" and ids else ()
-        wire_calls = tuple((ids[call.call_id], names.wire(call.name)) for call in calls)
-        piece = _kept(message, wire_calls)
-        if not piece:
-            continue
-        if neighbours and neighbours[-1].role == message.role:
-            neighbours.append(message)
-            encoded[-1] = _encode(neighbours, wire_calls)
-        else:
-            neighbours = [message]
-            encoded.append(piece)
-        if calls:
-            encoded.extend(_result(results.get(call.call_id), ids[call.call_id]) for call in calls)
-            neighbours = []
-    return encoded
-
-
-def _kept(message: AgentMessage, wire_calls: tuple[tuple[str, str], ...]) -> bytes:
-    key = ("openai-chat", wire_calls)
-    piece: bytes | None = message.encoded.get(key)
-    if piece is None:
-        piece = message.encoded[key] = _encode([message], wire_calls)
-    return piece
-
-
-def _encode(neighbours: Sequence[AgentMessage], wire_calls: Sequence[tuple[str, str]]) -> bytes:
-    """Return one wire message for neighbours of one role, nothing if there is nothing to say."""
-    role = neighbours[0].role
-    parts = [part for message in neighbours for part in _parts(message)]
-    texts = [part for part in parts if isinstance(part, str)]
-    content: Any = None
-    if len(texts) < len(parts):
-        content = [{"type": "text", "text": part} if isinstance(part, str) else part for part in parts]
-    elif texts:
-        content = "\n\n".join(texts)
-    calls = [block for block in neighbours[-1].blocks if isinstance(block, ToolCallBlock)] if wire_calls else []
-    if content is None and not calls:
-        return b""
-    wire: dict[str, Any] = {"role": role, "content": content}
-    if calls:
-        wire["tool_calls"] = [
-            {
-                "id": call_id,
-                "type": "function",
-                "function": {"name": name, "arguments": orjson.dumps(call.input).decode()},
-            }
-            for call, (call_id, name) in zip(calls, wire_calls, strict=True)
-        ]
-    return orjson.dumps(wire)
-
-
-def _parts(message: AgentMessage) -> list[str | dict[str, Any]]:
-    """Return what a message says: its text, in pieces where pictures stand between; reasoning is not sent back."""
-    if message.role != "user":
-        return [text] if (text := message.text).strip() else []
-    parts: list[str | dict[str, Any]] = []
-    for block in message.blocks:
-        match block:
-            case TextBlock() if block.text.strip():
-                parts.append(block.text)
-            case ImageBlock():
-                source = block.source
-                url = source.url if isinstance(source, UrlSource) else f"data:{source.media_type};base64,{source.data}"
-                parts.append({"type": "image_url", "image_url": {"url": url}})
-            case _:
-                pass
-    return parts
-
-
-def _result(found: tuple[AgentMessage, ToolResultBlock] | None, call_id: str) -> bytes:
-    if found is None:
-        return orjson.dumps({"role": "tool", "tool_call_id": call_id, "content": NO_RESULT})
-    message, block = found
-    key = ("openai-chat", block.call_id, call_id)
-    piece: bytes | None = message.encoded.get(key)
-    if piece is None:
-        text = "".join(part.text for part in block.content)
-        wire = {"role": "tool", "tool_call_id": call_id, "content": text if text.strip() else NO_OUTPUT}
-        piece = message.encoded[key] = orjson.dumps(wire)
-    return piece

@@ -60,6 +60,23 @@ class SessionTransport(httpx2.AsyncBaseTransport):
         )
 
 
+class _DirectClient(httpx2.AsyncClient):
+    """Hands requests straight to the transport: no redirects, cookies or hooks, and no address in the log (B83)."""
+
+    def __init__(self, transport: SessionTransport, timeout: httpx2.Timeout) -> None:
+        super().__init__(transport=transport, timeout=timeout, trust_env=False)
+        self._direct = transport
+
+    async def send(
+        self, request: httpx2.Request, *, stream: bool = False, auth: Any = None, follow_redirects: Any = False
+    ) -> httpx2.Response:
+        response = await self._direct.handle_async_request(request)
+        response.request = request
+        if not stream:
+            await response.aread()
+        return response
+
+
 class _ErrorBody(httpx2.AsyncByteStream):
     def __init__(self, answer: aiohttp.ClientResponse, timeout: float) -> None:
         self._answer = answer
@@ -241,9 +258,7 @@ class Transport:
             self._sessions.append(session)
             assert self._timeout.read is not None, "set in the constructor"
             transport = SessionTransport(session, error_timeout=min(10.0, self._timeout.read))
-            client = self._http[allow_private] = httpx2.AsyncClient(
-                transport=transport, timeout=self._timeout, trust_env=False, follow_redirects=False
-            )
+            client = self._http[allow_private] = _DirectClient(transport, self._timeout)
         return client
 
 
