@@ -55,7 +55,8 @@ class Socket:
         self.states: dict[str, ExecutionState] = {}
 
     async def connect(self) -> tuple[bool, int | str | None]:
-        return await self.communicator.connect(timeout=10)
+        connected, chosen = await self.communicator.connect(timeout=10)
+        return connected, chosen
 
     async def receive(self) -> dict[str, Any]:
         """Return the next frame."""

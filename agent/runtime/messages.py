@@ -5,9 +5,11 @@ All values are frozen; wire names are camelCase, unknown and missing fields are 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
 
 from agent.runtime.values import JsonData, JsonObject, Text
@@ -110,22 +112,26 @@ class AgentMessage(Value):
     role: Role
     blocks: tuple[Block, ...]
 
-    _encoded: dict[Any, Any] = PrivateAttr(default_factory=dict)
-
-    @property
+    @cached_property
     def encoded(self) -> dict[Any, Any]:
         """Where a provider adapter keeps this message's request form, keyed by adapter and options."""
-        return self._encoded
+        return {}
 
     @property
     def text(self) -> str:
         """All text blocks joined."""
         return "".join(block.text for block in self.blocks if isinstance(block, TextBlock))
 
-    @property
+    @cached_property
     def tool_calls(self) -> tuple[ToolCallBlock, ...]:
         """The calls in model order."""
         return tuple(block for block in self.blocks if isinstance(block, ToolCallBlock))
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        copied = super().model_copy(update=update, deep=deep)
+        for cached in ("encoded", "tool_calls"):
+            copied.__dict__.pop(cached, None)
+        return copied
 
 
 class ModelState(Value):

@@ -66,7 +66,7 @@ def freeze(value: object, *, depth: int = MAX_DEPTH) -> Any:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
-        return clean_text(str(value))
+        return clean_text(str.__str__(value))
     if isinstance(value, int):
         return int(value) if -(2**63) <= value < 2**64 else _digits(value)
     if isinstance(value, float):

@@ -212,9 +212,9 @@ class LiveConsumer(AsyncWebsocketConsumer):
                     channel.snapshot(reader)
             return
         found = await self.host.find_execution(self.user, UUID(execution_id))
-        reader = self.readers.get(found.conversation_id)
-        if reader is not None and found.state is not None:
-            await self._show_past(found.state, reader.format)
+        following = self.readers.get(found.conversation_id)
+        if following is not None and found.state is not None:
+            await self._show_past(found.state, following.format)
 
     async def _show_past(self, state: ExecutionState, format: Format) -> None:
         self.outbox.put(snapshot_frame(state))

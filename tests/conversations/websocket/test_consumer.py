@@ -172,7 +172,6 @@ async def test_an_approval_may_come_from_another_socket_and_runs_the_tool_once(u
             await two.command(type="subscribe", conversationId=ack["conversationId"])
             snapshot = await two.until("snapshot")
             assert snapshot["state"]["interrupt"]["id"] == asked["interrupt"]["id"]
-            (execution,) = await rows(Execution)
             decision = {"executionId": ack["executionId"], "interruptId": asked["interrupt"]["id"]}
             answers = await asyncio.gather(
                 one.command(type="approve", **decision), two.command(type="approve", **decision)
