@@ -12,6 +12,7 @@ export class Agents {
       const prompt = target.closest("[data-prompt]");
       if (prompt) onPrompt(prompt.textContent.trim());
     });
+    for (const prompt of page.querySelectorAll("[data-prompt]")) prompt.disabled = false;
     this.#show();
   }
 
@@ -23,6 +24,7 @@ export class Agents {
   /* The chat has begun: no more choice, no more suggestions. */
   leave() {
     this.#page.dataset.agent = this.chosen;
+    this.#page.querySelector(".agent-name").hidden = false;
     this.#picker = null;
     document.getElementById("welcome")?.remove();
   }
@@ -30,12 +32,13 @@ export class Agents {
   #show() {
     for (const panel of this.#page.querySelectorAll("[data-agent-panel]")) {
       panel.hidden = panel.dataset.agentPanel !== this.chosen;
-      if (!panel.hidden) answersAre(panel.getAttribute("aria-label"));
+      if (!panel.hidden) this.#name(panel.getAttribute("aria-label"));
     }
   }
-}
 
-/* Answers bear the name of the agent that gives them. */
-function answersAre(name) {
-  document.getElementById("template-assistant").content.querySelector(".who").textContent = name;
+  /* Answers bear the name of the agent that gives them. */
+  #name(name) {
+    this.#page.querySelector(".agent-name").textContent = name;
+    document.getElementById("template-assistant").content.querySelector(".who").textContent = name;
+  }
 }

@@ -22,6 +22,7 @@ async function decide(button, connection) {
   };
   if (button.dataset.decision === "reject" && reason) fields.reason = reason;
   const buttons = question.querySelectorAll("button");
+  if (question.contains(document.activeElement)) card.focus({ preventScroll: true }); // a disabled button loses it
   for (const each of buttons) each.disabled = true;
   problem.hidden = true;
   card.dataset.decidedHere = "true";

@@ -35,13 +35,17 @@ export class Chat {
       onRendered: (frame) => this.transcript.store(frame),
       onVersion: (version) => (this.#version = version),
       onSubscribed: (ack) => this.#compare(ack),
-      onProblem: (error) => this.composer.say(sentence(error)),
+      onProblem: (error) => {
+        this.composer.say(sentence(error));
+        this.#loaded();
+      },
     });
     this.composer = new Composer(page.querySelector("#composer"), {
       onSend: (message) => this.#start(message),
       onStop: () => this.#stop(),
     });
     this.composer.remember(this.follower.conversationId);
+    if (this.follower.conversationId === null) this.composer.mode = "ready";
     this.agents = new Agents(page, (prompt) => this.composer.submit(prompt));
     listenForDecisions(transcript, this.connection);
     transcript.addEventListener("click", ({ target }) => {
@@ -109,16 +113,23 @@ export class Chat {
     }
   }
 
+  /* The server has said all there was to say about the past. */
+  #loaded() {
+    if (this.composer.mode === "loading") this.composer.mode = "ready";
+  }
+
   /* The page is older than the conversation: what is missing comes with a fresh page, at most once per version. */
   #compare({ version, executionId }) {
     const seen = this.#version;
     if (seen === null || version <= seen) {
       this.#version ??= version;
+      if (executionId === null) this.#loaded(); // else a snapshot follows
       return;
     }
     const mark = `par-fresh:${this.follower.conversationId}`;
     if (sessionStorage.getItem(mark) === String(version)) {
       this.#version = version;
+      this.#loaded();
       return;
     }
     sessionStorage.setItem(mark, String(version));

@@ -11,7 +11,7 @@ export class Composer {
   #stop;
   #problem;
   #onSend;
-  #mode = "ready"; // "ready" | "sending" | "running"
+  #mode = "loading"; // | "ready" | "sending" | "running"
   #key = "";
   #id = null;
   #sent = ""; // what is on its way and not taken up yet
@@ -100,9 +100,10 @@ export class Composer {
     const stopped = document.activeElement === this.#stop;
     this.#mode = mode;
     this.#form.dataset.mode = mode;
-    this.#stop.hidden = mode === "ready";
+    this.#stop.hidden = mode === "ready" || mode === "loading";
     this.#stop.disabled = mode !== "running";
-    this.#send.hidden = mode !== "ready";
+    this.#send.hidden = mode === "sending" || mode === "running";
+    this.#edited();
     if (stopped && mode === "ready") this.#box.focus();
   }
 
@@ -113,7 +114,7 @@ export class Composer {
   #edited() {
     this.#keep();
     this.#box.rows = Math.min(TALLEST, this.#box.value.split("\n").length); // where `field-sizing` is unknown
-    this.#send.disabled = this.#box.value.trim() === "";
+    this.#send.disabled = this.#mode !== "ready" || this.#box.value.trim() === "";
   }
 
   #keep() {

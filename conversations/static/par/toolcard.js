@@ -43,8 +43,10 @@ export class ToolCard {
       this.#part("arguments").open = true; // nobody should agree to what they cannot see
       setText(this.#part("why"), interrupt.reason ?? "");
       this.#part("why").hidden = !interrupt.reason;
+      if (nobodyWrites()) this.element.focus({ preventScroll: true });
     } else {
       this.#part("problem").hidden = true;
+      this.#part("arguments").open = false;
       for (const button of question.querySelectorAll("button")) button.disabled = false;
       if (hadFocus) this.element.focus();
     }
@@ -75,4 +77,10 @@ function status(call, { tool, result, interrupt, ended, decision }) {
   if (tool) return tool.isError ? "error" : "done";
   if (ended) return "not-executed";
   return call.input ? "pending" : "writing";
+}
+
+/* Whether the focus may go to a question: not while somebody fills in a field. */
+function nobodyWrites() {
+  const { activeElement } = document;
+  return activeElement === document.body || (activeElement.matches("textarea, input") && activeElement.value === "");
 }

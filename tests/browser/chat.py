@@ -1,0 +1,32 @@
+"""Words for what a person does on the chat page."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Locator, Page, expect
+
+LONG = 30_000  # milliseconds until an answer must be complete
+
+
+def say(page: Page, text: str) -> None:
+    wait_for_end(page)
+    box = page.get_by_label("Message", exact=True)
+    box.fill(text)
+    box.press("Enter")
+
+
+def wait_for_end(page: Page) -> None:
+    """Return when nothing runs any more."""
+    expect(page.locator("#composer")).to_have_attribute("data-mode", "ready", timeout=LONG)
+
+
+def last_answer(page: Page) -> Locator:
+    return page.locator(".message-assistant").last
+
+
+def card(page: Page, tool: str) -> Locator:
+    return page.get_by_role("group", name=f"Tool call: {tool}").last
+
+
+def words(page: Page) -> str:
+    """Return all that was said, without the state of folded parts and without layout."""
+    return " ".join((page.locator("#transcript").text_content() or "").split())
