@@ -6,11 +6,13 @@ agent.E003  production without PAR_ORIGINS
 agent.E004  two agent_tools modules offer one tool name, or one cannot be imported
 agent.W001  a PAR_* name that nobody reads
 agent.W002  production with an origin that is not https
+agent.W003  production without collected static files
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from django.apps.config import AppConfig
@@ -46,6 +48,10 @@ def check_settings(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> li
         for origin in par.origins
         if not origin.startswith("https://")
     ]
+    if not (Path(settings.STATIC_ROOT) / "staticfiles.json").is_file():
+        found.append(
+            checks.Warning("the static files are not collected", hint="manage.py collectstatic", id="agent.W003")
+        )
     return found
 
 

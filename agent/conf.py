@@ -142,7 +142,7 @@ class ParSettings(BaseModel):
         4000, description="Characters after which a text in an audit record is cut."
     )
     demo_pace: Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)] = Field(
-        0.03, description="Seconds between two pieces of the demo agent's answers; 0 writes at once."
+        0.02, description="Seconds between two pieces of the demo agent's answers; 0 writes at once."
     )
     problems: tuple[str, ...] = Field((), exclude=True, description="Faults found while reading; set by the reader.")
     unknown: tuple[str, ...] = Field((), exclude=True, description="`PAR_*` names nobody reads; set by the reader.")

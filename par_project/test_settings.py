@@ -28,7 +28,7 @@ os.environ |= {
 }
 
 from par_project.settings import *  # noqa: E402, F403
-from par_project.settings import ALLOWED_HOSTS, DATABASES  # noqa: E402
+from par_project.settings import ALLOWED_HOSTS, CACHES, DATABASES  # noqa: E402
 
 DEBUG = False
 ALLOWED_HOSTS += ["testserver"]
@@ -39,5 +39,6 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
 else:
     DATABASES["default"]["TEST"] = {"NAME": f"test_par_{os.getpid()}"}
 
+CACHES["default"]["KEY_FUNCTION"] = "tests.services.cache_key"
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from asgiref.sync import SyncToAsync
-from django.core.cache import cache
 from django.db import connection, connections
 
 from conversations.hosting.executor import DatabaseExecutor
+from tests.services import cache_generation
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -29,10 +29,9 @@ def executor(transactional_db: None) -> Iterator[DatabaseExecutor]:
 
 
 @pytest.fixture(autouse=True)
-def _empty_cache() -> Iterator[None]:
+def _fresh_cache() -> None:
     """Rate limits and second factors live in the cache; no test inherits another's."""
-    yield
-    cache.clear()
+    cache_generation.fresh()
 
 
 @pytest.fixture(autouse=True, scope="session")

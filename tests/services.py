@@ -9,10 +9,29 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
+from uuid import uuid4
 
 import pytest
 
 SERVICES = ("postgres", "redis", "chromium")
+
+
+class CacheGeneration:
+    """Gives each test cache keys of its own: clearing a Redis would empty what others keep in it."""
+
+    def __init__(self) -> None:
+        self._name = ""
+
+    def fresh(self) -> None:
+        self._name = uuid4().hex
+
+    def key(self, key: str, prefix: str, version: int) -> str:
+        """Return the name of a key in the cache (Django's KEY_FUNCTION)."""
+        return f"par-test:{self._name}:{prefix}:{version}:{key}"
+
+
+cache_generation = CacheGeneration()
+cache_key = cache_generation.key
 
 
 def required(service: str) -> bool:

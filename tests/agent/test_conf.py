@@ -8,6 +8,7 @@ import pytest
 from django.core import checks
 from pytest_django import Settings
 
+import agent.checks
 from agent.checks import check_settings
 from agent.conf import OTHER_NAMES, ParSettings, django_secret
 
@@ -106,8 +107,10 @@ def found(settings: Settings, **environ: str) -> set[str | None]:
     return {message.id for message in check_settings(None)}
 
 
-def test_production_needs_keys_and_origins(settings: Settings) -> None:
-    assert found(settings) == {"agent.E002", "agent.E003"}
+def test_production_needs_keys_origins_and_static_files(settings: Settings, tmp_path: Path) -> None:
+    settings.STATIC_ROOT = tmp_path
+    assert found(settings) == {"agent.E002", "agent.E003", "agent.W003"}
+    (tmp_path / "staticfiles.json").touch()
     complete = {"PAR_SECRET_KEYS": KEY, "PAR_ORIGINS": "https://ai.example.org"}
     assert found(settings, **complete) == set()
     assert found(settings, **complete | {"PAR_ORIGINS": "http://ai.example.org"}) == {"agent.W002"}
@@ -115,6 +118,12 @@ def test_production_needs_keys_and_origins(settings: Settings) -> None:
 
 def test_a_misspelt_name_is_warned_about(settings: Settings) -> None:
     assert found(settings, PAR_ENVIRONMENT="development", PAR_BASEPATH="/x", PAR_CHROMIUM="/x") == {"agent.W001"}
+
+
+def test_every_check_is_documented() -> None:
+    page = (ROOT / "docs" / "configuration.md").read_text()
+    ids = set(re.findall(r"agent\.[EW]\d{3}", Path(agent.checks.__file__).read_text()))
+    assert ids == set(re.findall(r"^\| `(agent\.[EW]\d{3})` \|", page, re.MULTILINE))
 
 
 def test_the_settings_of_this_run_are_clean() -> None:

@@ -51,7 +51,7 @@ def test_tools_are_chosen_by_typing(admin: Page) -> None:
 
 def test_a_key_is_set_and_not_shown_again(admin: Page, site: Site) -> None:
     admin.goto("/admin/agent/modelendpoint/add/")
-    admin.get_by_label("Name").fill("Local")
+    admin.get_by_label("Name").press_sequentially("Local")
     expect(admin.get_by_label("Slug")).to_have_value("local")
     admin.locator("select[name=protocol]").select_option("openai-chat")
     admin.get_by_label("Base URL").fill("http://127.0.0.1:9/v1")

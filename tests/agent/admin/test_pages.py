@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from agent.governance.audit import AuditEntry, write
+from agent.models import AgentProfile, AuditRecord, ModelEndpoint, Plain, ToolRecord, reveal
+from agent.runtime.ids import uuid7
+from tests.factories import (
+    AdministratorFactory,
+    AgentProfileFactory,
+    ConversationFactory,
+    ModelEndpointFactory,
+    ToolRecordFactory,
+)
+
+pytestmark = pytest.mark.django_db
+
+SECRET = "sk-very-secret"
+
+
+@pytest.fixture
+def admin(client: Client) -> Client:
+    client.force_login(AdministratorFactory())
+    return client
+
+
+def page(client: Client, address: str, **query: str) -> str:
+    response = client.get(f"/admin/agent/{address}", query)
+    assert response.status_code == 200, response
+    return response.content.decode()
+
+
+def endpoint_form(**changed: str) -> dict[str, str]:
+    return {"name": "E", "slug": "e", "protocol": "openai-chat", "base_url": "https://x.example/v1"} | changed
+
+
+def test_a_key_is_set_kept_replaced_and_never_shown(admin: Client) -> None:
+    """R164."""
+    admin.post("/admin/agent/modelendpoint/add/", endpoint_form(api_key=SECRET))
+    row = ModelEndpoint.objects.get()
+    assert reveal(row, "api_key") == SECRET
+    address = f"modelendpoint/{row.pk}/change/"
+    shown = page(admin, address) + page(admin, "modelendpoint/") + page(admin, f"modelendpoint/{row.pk}/history/")
+    assert SECRET not in shown
+    assert row.api_key not in shown
+
+    admin.post(f"/admin/agent/{address}", endpoint_form(name="F", api_key=""))
+    row.refresh_from_db()
+    assert (row.name, reveal(row, "api_key")) == ("F", SECRET)
+    admin.post(f"/admin/agent/{address}", endpoint_form(api_key="sk-other"))
+    row.refresh_from_db()
+    assert reveal(row, "api_key") == "sk-other"
+
+
+def test_a_key_can_be_forgotten(admin: Client) -> None:
+    """R164."""
+    row = ModelEndpointFactory(api_key=Plain(SECRET))
+    admin.post("/admin/agent/modelendpoint/", {"action": "clear_keys", "_selected_action": [str(row.pk)]})
+    row.refresh_from_db()
+    assert row.api_key == ""
+
+
+def agent_form(endpoint: ModelEndpoint, **changed: Any) -> dict[str, Any]:
+    return {
+        "name": "A",
+        "slug": "a",
+        "endpoint": str(endpoint.pk),
+        "model": "m",
+        "order": "0",
+        "limits": "{}",
+        "tool_call_errors": "report",
+        "tool_exceptions": "fail",
+        "enabled": "on",
+    } | changed
+
+
+def test_an_agent_is_made_with_prompts_one_a_line(admin: Client) -> None:
+    form = agent_form(ModelEndpointFactory(), suggested_prompts="one\r\n\r\n 二 \r\n", limits='{"maxModelCalls": 3}')
+    response = admin.post("/admin/agent/agentprofile/add/", form)
+    assert response.status_code == 302, response.content.decode()
+    row = AgentProfile.objects.get()
+    assert row.suggested_prompts == ["one", "二"]
+    assert row.effective_limits().max_model_calls == 3
+    assert "one\n二" in page(admin, f"agentprofile/{row.pk}/change/")
+
+
+def test_limits_that_are_none_are_refused_on_the_form(admin: Client) -> None:
+    form = agent_form(ModelEndpointFactory(), limits='{"maxModelCalls": 0}')
+    response = admin.post("/admin/agent/agentprofile/add/", form)
+    assert response.status_code == 200
+    assert "maxModelCalls" in response.content.decode()
+    assert not AgentProfile.objects.exists()
+
+
+def test_an_agent_in_use_is_not_deleted(admin: Client) -> None:
+    row = ConversationFactory().agent
+    response = admin.post(f"/admin/agent/agentprofile/{row.pk}/delete/", {"post": "yes"})
+    assert AgentProfile.objects.filter(pk=row.pk).exists()
+    assert "permission to delete the following types of objects" in response.content.decode()
+
+
+def test_of_a_tool_only_the_rules_can_be_changed(admin: Client) -> None:
+    row = ToolRecordFactory(definition={"name": "工具"})
+    address = f"/admin/agent/toolrecord/{row.pk}/change/"
+    assert "工具" in admin.get(address).content.decode()
+    form = {"permission": "deny", "name": "other", "description": "other", "app": "other"}
+    assert admin.post(address, form).status_code == 302
+    changed = ToolRecord.objects.get()
+    assert (changed.permission, changed.enabled) == ("deny", False)
+    assert (changed.name, changed.description, changed.app) == (row.name, row.description, row.app)
+    assert admin.get("/admin/agent/toolrecord/add/").status_code == 403
+    assert admin.get(f"/admin/agent/toolrecord/{row.pk}/delete/").status_code == 403
+    ToolRecord.objects.update(present=False)
+    assert admin.get(f"/admin/agent/toolrecord/{row.pk}/delete/").status_code == 200
+
+
+def test_audit_records_are_read_only_and_found_by_id(admin: Client) -> None:
+    run, other = uuid7(), uuid7()
+    write([AuditEntry(event="first", execution_id=str(run)), AuditEntry(event="second", conversation_id=str(other))])
+    write([AuditEntry(event="third", trace_id="trace-3")])
+    for term, event in ((str(run), "first"), (str(other), "second"), ("trace-3", "third")):
+        shown = page(admin, "auditrecord/", q=term)
+        assert [name for name in ("first", "second", "third") if f">{name}<" in shown or name in shown.split()] == [
+            event
+        ]
+    row = AuditRecord.objects.first()
+    assert row is not None
+    page(admin, f"auditrecord/{row.pk}/change/")
+    assert admin.post(f"/admin/agent/auditrecord/{row.pk}/change/", {"event": "x"}).status_code == 403
+    assert admin.get(f"/admin/agent/auditrecord/{row.pk}/delete/").status_code == 403
+    assert admin.get("/admin/agent/auditrecord/add/").status_code == 403
+
+
+def test_every_list_opens(admin: Client) -> None:
+    AgentProfileFactory()
+    for name in ("agentprofile", "modelendpoint", "toolrecord", "auditrecord"):
+        page(admin, f"{name}/")
