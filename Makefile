@@ -16,8 +16,7 @@ help:  ## list these targets
 install: .venv/.stamp  ## everything into .venv, exactly as locked
 
 run: install .env  ## migrate, prepare and serve on 127.0.0.1:$PORT (default 8000)
-	@$(MANAGE) migrate --verbosity 0
-	@$(MANAGE) bootstrap --demo
+	@$(MANAGE) bootstrap --migrate --demo
 	@exec $(MANAGE) serve --host 127.0.0.1 --port $(PORT) --drain 0
 
 test: install  ## the whole suite on the database of DATABASE_URL (default SQLite); ARGS="-k name" narrows it

@@ -22,7 +22,7 @@ def development_keys(data_dir: Path) -> tuple[str, ...]:
     """
     path = data_dir / "keys"
     if not path.exists():
-        data_dir.mkdir(parents=True, exist_ok=True)
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)  # the conversations will be there too
         draft = data_dir / f".keys.{os.getpid()}"
         draft.touch(mode=0o600)
         draft.write_text(new_key() + "\n")

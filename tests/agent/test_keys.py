@@ -12,6 +12,7 @@ def test_the_key_file_is_made_once_and_is_the_owners_alone(tmp_path: Path) -> No
     (key,) = development_keys(tmp_path / "deep" / "data")
     path = tmp_path / "deep" / "data" / "keys"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     assert len(decode_key(key)) == 32
     assert development_keys(tmp_path / "deep" / "data") == (key,)
     assert [file.name for file in path.parent.iterdir()] == ["keys"]

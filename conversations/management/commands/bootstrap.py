@@ -12,6 +12,7 @@ from typing import Any
 
 from allauth.account.models import EmailAddress
 from django.conf import settings
+from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 from django.urls import reverse
@@ -36,13 +37,16 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--demo", action="store_true", help="also a demo user and agent (development only)")
+        parser.add_argument("--migrate", action="store_true", help="bring the database up to date first")
         parser.add_argument(
             "--email", default="admin@localhost", help="address of the administrator (default: %(default)s)"
         )
 
-    def handle(self, *args: Any, demo: bool, email: str, **options: Any) -> None:
+    def handle(self, *args: Any, demo: bool, migrate: bool, email: str, **options: Any) -> None:
         if demo and not settings.PAR.development:
             raise CommandError("--demo is for development only; set PAR_ENVIRONMENT=development")
+        if migrate:
+            call_command("migrate", verbosity=0)
         site = settings.PAR.origins[0] if settings.PAR.origins else ""
         lines: list[str] = []
         sync_tool_records()
