@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import secrets
+import tempfile
 from pathlib import Path
 
 from agent.conf import KEY_BYTES
@@ -23,9 +24,10 @@ def development_keys(data_dir: Path) -> tuple[str, ...]:
     path = data_dir / "keys"
     if not path.exists():
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)  # the conversations will be there too
-        draft = data_dir / f".keys.{os.getpid()}"
-        draft.touch(mode=0o600)
-        draft.write_text(new_key() + "\n")
+        handle, name = tempfile.mkstemp(prefix=".keys", dir=data_dir)  # mode 0600
+        draft = Path(name)
+        with os.fdopen(handle, "w") as file:
+            file.write(new_key() + "\n")
         try:
             os.link(draft, path)
         except FileExistsError:
