@@ -60,6 +60,7 @@ def _chat(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
         "blank_messages": blank_messages(agent.name if agent else ""),
         "blank_blocks": blank_blocks(),
         "socket_path": f"{settings.PAR.base_path}/ws",
+        "largest_frame": str(settings.PAR.max_frame_bytes),
     }
     return render(request, "chat/page.html", {**shared, **context})
 

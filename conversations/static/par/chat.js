@@ -24,7 +24,7 @@ export class Chat {
     this.#version = page.dataset.version === "" ? null : Number(page.dataset.version);
     const transcript = page.querySelector("#transcript");
     this.transcript = new Transcript(transcript);
-    this.connection = new Connection(page.dataset.socketPath, {
+    this.connection = new Connection(page.dataset.socketPath, Number(page.dataset.largestFrame), {
       onFrame: (frame) => this.#receive(frame),
       onOpen: () => this.follower.subscribe(),
       onState: (state, message) => this.#showConnection(state, message),

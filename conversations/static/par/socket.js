@@ -22,6 +22,10 @@ export class Refused extends Error {
   }
 }
 
+function tooLarge() {
+  return new Refused("MESSAGE_TOO_LARGE", "The message is too long for the server.");
+}
+
 /* A random UUID, also where the page is not a secure context. */
 export function uuid() {
   if (crypto.randomUUID) return crypto.randomUUID();
@@ -40,11 +44,12 @@ export class Connection {
   #pinger = null;
   #open = false;
 
-  /* Hooks: onFrame(frame), onOpen(), onState("connecting" | "open" | "waiting" | "closed", message), onSignedOut(). */
-  constructor(path, hooks) {
+  /* `largestFrame` is in bytes. Hooks: onFrame(frame), onOpen(), onState("connecting" | "open" | "waiting" | "closed", message), onSignedOut(). */
+  constructor(path, largestFrame, hooks) {
     const address = new URL(path, location.href);
     address.protocol = address.protocol === "https:" ? "wss:" : "ws:";
     this.address = address.href;
+    this.largestFrame = largestFrame;
     this.hooks = hooks;
     addEventListener("online", () => this.#hurry());
     document.addEventListener("visibilitychange", () => document.hidden || this.#hurry());
@@ -62,16 +67,14 @@ export class Connection {
 
   /* Send a command and return a promise of its ack; it rejects with `Refused`. */
   request(type, fields = {}, { id = uuid(), repeat = true } = {}) {
+    const frame = JSON.stringify({ type, id, ...fields });
+    // A frame that is too large would break this socket, and the next one when it is sent again.
+    if (new Blob([frame]).size > this.largestFrame) return Promise.reject(tooLarge());
+    if (!this.#open && !repeat) return Promise.reject(new Refused("NOT_CONNECTED", "There is no connection."));
     return new Promise((resolve, reject) => {
-      const frame = { type, id, ...fields };
       this.#pending.set(id, { frame, repeat, resolve, reject });
-      if (this.#open) this.#transmit(frame);
-      else if (!repeat) this.#settle(id, "reject", new Refused("NOT_CONNECTED", "There is no connection."));
+      if (this.#open) this.#socket.send(frame);
     });
-  }
-
-  #transmit(frame) {
-    this.#socket.send(JSON.stringify(frame));
   }
 
   #receive(frame) {
@@ -106,7 +109,7 @@ export class Connection {
     const unanswered = [...this.#pending.values()];
     this.hooks.onState("open");
     this.hooks.onOpen();
-    for (const { frame } of unanswered) this.#transmit(frame);
+    for (const { frame } of unanswered) this.#socket.send(frame);
     this.#pinger = setInterval(() => this.#ping(), PING_EVERY);
   }
 
@@ -140,12 +143,9 @@ export class Connection {
     }
   }
 
-  /* Keep what can be sent again. A frame that the server found too large (1009) would only break the next socket. */
+  /* Keep what can be sent again, unless the server found it too large (1009). */
   #dropPending(code) {
-    const lost =
-      code === 1009
-        ? new Refused("MESSAGE_TOO_LARGE", "The message is too long for the server.")
-        : new Refused("NOT_CONNECTED", "The connection was lost.");
+    const lost = code === 1009 ? tooLarge() : new Refused("NOT_CONNECTED", "The connection was lost.");
     for (const [id, { repeat }] of [...this.#pending]) {
       if (!repeat || code === 1009) this.#settle(id, "reject", lost);
     }
