@@ -5,6 +5,7 @@ HTTP answers are judged by status and error object (P34, B22), broken connection
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -105,8 +106,9 @@ def _any_form(secret: str) -> str:
     """Return a pattern for `secret` in which each character may be percent-encoded or JSON-escaped."""
     forms = []
     for character in secret:
-        encoded = "".join(f"%{byte:02x}" for byte in character.encode("utf-8", "surrogatepass"))
-        forms.append(rf"(?:\\?{re.escape(character)}|(?i:{re.escape(encoded)}))")
+        percent = "".join(f"%{byte:02x}" for byte in character.encode("utf-8", "surrogatepass"))
+        escaped = json.dumps(character)[1:-1]
+        forms.append(rf"(?:\\?{re.escape(character)}|(?i:{re.escape(percent)}|{re.escape(escaped)}))")
     return "".join(forms)
 
 

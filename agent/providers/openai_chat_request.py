@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 import orjson
 
@@ -17,6 +17,8 @@ from agent.runtime.model import ModelRequest
 from agent.runtime.tools import ToolDefinition
 
 STATE_FORMAT = "openai-chat/v1"
+
+_OPENAI = re.compile(r"https://([a-z-]+\.)*openai\.com(:443)?(/|$)")
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +52,7 @@ class ChatRequests:
         head = {"model": config.model, "stream": True, "stream_options": {"include_usage": True}}  # P36
         self._head = orjson.dumps(head)[:-1]
         # OpenAI's own newer models refuse max_tokens, other servers do not know its successor.
-        official = not config.base_url or (urlsplit(config.base_url).hostname or "").endswith(".openai.com")
+        official = not config.base_url or _OPENAI.match(config.base_url)
         self._max_tokens = b"max_completion_tokens" if official else b"max_tokens"
         self._tools = _encode_tools(())
         self._history = ChatHistory()

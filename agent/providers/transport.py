@@ -134,6 +134,7 @@ class _Endpoint:
 
     client: Any
     scrub: Scrubber
+    options: dict[str, Any]
 
 
 class Transport:
@@ -181,6 +182,7 @@ class Transport:
             response = await endpoint.client.post(
                 path,
                 content=body,
+                options=endpoint.options,
                 cast_to=httpx2.Response,
                 stream=True,
                 stream_cls=self._openai.AsyncStream[Any],
@@ -229,7 +231,8 @@ class Transport:
             )
         except (ValueError, httpx2.InvalidURL) as error:
             raise ProviderFault(from_exception(InvalidEndpoint(str(error)), scrub)) from None
-        return _Endpoint(client, scrub)
+        options = {} if config.api_key else {"headers": {"Authorization": self._openai.Omit()}}
+        return _Endpoint(client, scrub, options)
 
     def _headers(self, config: ModelConfig) -> dict[str, Any]:
         # The SDK adds to every client what it finds in the environment; an endpoint gets what it was configured with.

@@ -207,13 +207,10 @@ class _Connection(asyncio.Protocol):
             await self._write(b"".join((head, *map(_chunk, pieces), _end(answer))))
         else:
             await self._write(head)
+            await _until_read()
             for piece in pieces:
                 await self._write(_chunk(piece))
-                if answer.pace:
-                    await asyncio.sleep(answer.pace)
-                else:
-                    for _ in range(_YIELDS):
-                        await asyncio.sleep(0)
+                await (asyncio.sleep(answer.pace) if answer.pace else _until_read())
             await self._write(_end(answer))
         match answer.end:
             case "hang":
@@ -233,6 +230,12 @@ class _Connection(asyncio.Protocol):
         if data:
             self._transport.write(data)
             await self._writable.wait()
+
+
+async def _until_read() -> None:
+    """Let a client of this loop read what was just written."""
+    for _ in range(_YIELDS):
+        await asyncio.sleep(0)
 
 
 def _head(answer: ScriptedAnswer) -> bytes:

@@ -1,0 +1,232 @@
+"""Requests to chat completions servers."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.providers.config import ModelConfig
+from agent.providers.openai_chat_history import NO_OUTPUT, NO_RESULT, ChatHistory
+from agent.providers.openai_chat_request import ChatRequests, PreparedRequest
+from agent.providers.openai_chat_tools import ToolNames
+from agent.runtime.messages import (
+    AgentMessage,
+    Base64Source,
+    ImageBlock,
+    ModelState,
+    ReasoningBlock,
+    TextBlock,
+    UrlSource,
+)
+from agent.runtime.model import ModelRequest
+from tests.agent.providers.reading import ask, assistant, call, result, tool, user
+
+BARE = ModelConfig("openai-chat", "a-model", "http://127.0.0.1/v1")
+
+
+def prepare(request: ModelRequest, config: ModelConfig = BARE) -> PreparedRequest:
+    return ChatRequests(config).prepare(request)
+
+
+def body(request: ModelRequest, config: ModelConfig = BARE) -> Any:
+    return json.loads(prepare(request, config).body)
+
+
+def sent(*messages: AgentMessage, ids: dict[str, str] | None = None) -> Any:
+    state = ModelState(format="openai-chat/v1", data={"callIds": ids}) if ids else None
+    return body(ask(*messages, state=state))["messages"]
+
+
+def test_a_request_says_what_was_asked_for_and_nothing_else() -> None:
+    """P36."""
+    assert body(ask(user("Hello"))) == {
+        "model": "a-model",
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "messages": [{"role": "user", "content": "Hello"}],
+    }
+
+
+def test_settings_of_the_request_beat_those_of_the_model() -> None:
+    config = ModelConfig("openai-chat", "m", "http://127.0.0.1/v1", temperature=0.5, max_tokens=100)
+    plain = body(ask(user("Hello")), config)
+    assert (plain["temperature"], plain["max_tokens"]) == (0.5, 100)
+    asked = body(ModelRequest("id", (user("Hello"),), max_tokens=7, temperature=0.0), config)
+    assert (asked["temperature"], asked["max_tokens"]) == (0.0, 7)
+
+
+@pytest.mark.parametrize("url", ["", "https://api.openai.com/v1", "https://eu.api.openai.com/v1"])
+def test_openai_itself_gets_the_newer_name_of_the_token_limit(url: str) -> None:
+    made = body(ask(), ModelConfig("openai-chat", "m", url, max_tokens=100))
+    assert made["max_completion_tokens"] == 100 and "max_tokens" not in made
+
+
+def test_tools_are_sent_with_legal_names_and_plain_schemas(caplog: pytest.LogCaptureFixture) -> None:
+    """B85, B87: one tool that cannot be sent does not harm the others, and is noticed."""
+    with caplog.at_level(logging.WARNING):
+        made = body(ask(user("Hello"), tools=(tool("local.look"), tool("bad", {"type": "array"}))))
+    (only,) = made["tools"]
+    assert only == {
+        "type": "function",
+        "function": {
+            "name": "local_look",
+            "description": "The tool local.look.",
+            "parameters": {"type": "object", "properties": {}},
+        },
+    }
+    assert "'bad'" in caplog.text
+
+
+def test_neighbours_of_one_role_are_joined_and_the_stored_messages_stay() -> None:
+    """B40."""
+    messages = (user("a"), user("b"), assistant(TextBlock(text="c")), assistant(TextBlock(text="d"), call("ours")))
+    assert [(each["role"], each["content"]) for each in sent(*messages)] == [
+        ("user", "a\n\nb"),
+        ("assistant", "c\n\nd"),
+        ("tool", NO_RESULT),
+    ]
+    assert [message.text for message in messages] == ["a", "b", "c", "d"]
+
+
+def test_neighbours_around_an_empty_answer_are_joined() -> None:
+    """B40, B35: stopped before the first token, or with nothing but reasoning or blanks."""
+    for nothing in ((), (ReasoningBlock(text="Hm."),), (TextBlock(text=""),), (TextBlock(text=" \n"),)):
+        assert sent(user("a"), assistant(*nothing), user("b")) == [{"role": "user", "content": "a\n\nb"}]
+
+
+def test_reasoning_is_not_sent_back_as_text() -> None:
+    messages = sent(user("a"), assistant(ReasoningBlock(text="secret thought"), TextBlock(text="b")))
+    assert "secret thought" not in json.dumps(messages)
+
+
+def test_results_follow_their_calls_in_call_order() -> None:
+    """B34: whatever the order in which they were stored, and whatever was said meanwhile."""
+    one, two = call("one", at=1), call("two", at=2)
+    messages = sent(user("go"), assistant(one, two), user("hurry"), result(two, "second"), result(one, ""), user("so?"))
+    assert [(each["role"], each.get("tool_call_id"), each["content"]) for each in messages] == [
+        ("user", None, "go"),
+        ("assistant", None, None),
+        ("tool", "one", NO_OUTPUT),
+        ("tool", "two", "second"),
+        ("user", None, "hurry\n\nso?"),
+    ]
+    assert [json.loads(each["function"]["arguments"]) for each in messages[1]["tool_calls"]] == [{"at": 1}, {"at": 2}]
+
+
+def test_calls_without_a_result_and_results_without_a_call_are_repaired() -> None:
+    """B53."""
+    one, two, stranger = call("one"), call("two"), call("stranger")
+    messages = sent(user("go"), assistant(one, two), result(one, "first"), result(one, "again"), result(stranger, "?"))
+    assert [each["content"] for each in messages if each["role"] == "tool"] == ["first", NO_RESULT]
+
+
+def test_the_provider_sees_its_own_ids_where_they_are_unique() -> None:
+    """B08, B09."""
+    calls = [call("ours-1"), call("ours-2"), call("ours-3"), call("ours-4")]
+    known = {"ours-1": "theirs", "ours-2": "search:0", "ours-3": "search:0", "elsewhere": "theirs-too"}
+    messages = sent(user("go"), assistant(*calls), *(result(each, "ok") for each in calls), ids=known)
+    expected = ["theirs", "ours-2", "ours-3", "ours-4"]
+    assert [each["id"] for each in messages[1]["tool_calls"]] == expected
+    assert [each["tool_call_id"] for each in messages[2:]] == expected
+
+
+def test_ids_of_calls_that_are_gone_are_forgotten() -> None:
+    state = ModelState(format="openai-chat/v1", data={"callIds": {"kept": "a", "gone": "b"}})
+    assert prepare(ask(user("go"), assistant(call("kept")), state=state)).call_ids == {"kept": "a"}
+
+
+def test_an_id_that_no_provider_takes_is_replaced_on_both_sides() -> None:
+    odd = call("an imported id / with blanks " + "x" * 100)
+    messages = sent(user("go"), assistant(odd), result(odd, "ok"))
+    made = messages[1]["tool_calls"][0]["id"]
+    assert len(made) <= 40 and made.replace("_", "").isalnum() and messages[2]["tool_call_id"] == made
+
+
+def test_pictures_go_out_by_address_and_by_value() -> None:
+    message = AgentMessage(
+        id="picture",
+        role="user",
+        blocks=(
+            TextBlock(text="Look"),
+            ImageBlock(source=UrlSource(url="https://example.com/a.png")),
+            ImageBlock(source=Base64Source(media_type="image/png", data="aGk=")),
+        ),
+    )
+    (wire,) = sent(message, user("and tell"))
+    assert wire["content"] == [
+        {"type": "text", "text": "Look"},
+        {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}},
+        {"type": "text", "text": "and tell"},
+    ]
+
+
+def test_a_history_with_nothing_to_say_is_known_to_be_empty() -> None:
+    assert prepare(ask(user(" "))).empty and not prepare(ask(user("a"))).empty
+
+
+def test_a_message_is_encoded_once() -> None:
+    message = user("Hello")
+    requests = ChatRequests(BARE)
+    requests.prepare(ask(message))
+    (kept,) = message.encoded.values()
+    ChatRequests(BARE).prepare(ask(message))
+    (still_kept,) = message.encoded.values()
+    assert still_kept is kept
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[AgentMessage]:
+    """A history as no engine would store it: calls without results, empty answers, neighbours."""
+    messages: list[AgentMessage] = []
+    for at in range(draw(st.integers(1, 12))):
+        kind = draw(st.sampled_from(["user", "user", "assistant", "empty", "calls", "system"]))
+        if kind == "calls":
+            calls = [call(f"call-{at}-{n}") for n in range(draw(st.integers(1, 3)))]
+            messages.append(assistant(*calls, id=f"message-{at}"))
+            messages += [result(each, f"of {each.call_id}") for each in calls if draw(st.integers(0, 4))]
+        elif kind == "system":
+            messages.append(AgentMessage(id=f"message-{at}", role="system", blocks=(TextBlock(text="Be nice."),)))
+        else:
+            text = TextBlock(text="" if kind == "empty" else f"text {at}")
+            role: Any = "user" if kind == "user" else "assistant"
+            messages.append(AgentMessage(id=f"message-{at}", role=role, blocks=(text,)))
+    return messages
+
+
+@given(histories(), st.data())
+def test_a_remembered_history_gives_what_a_fresh_one_gives(messages: list[AgentMessage], data: st.DataObject) -> None:
+    """Requests that grow, shrink, branch and learn new ids, as those of one adapter do."""
+    calls = [block.call_id for message in messages for block in message.tool_calls]
+    names, history = ToolNames([]), ChatHistory()
+    for _ in range(4):
+        start = data.draw(st.integers(0, 1))
+        part = tuple(messages[start : data.draw(st.integers(0, len(messages)))])
+        ids = data.draw(st.dictionaries(st.sampled_from(calls or [""]), st.sampled_from(["a", "b", "c"])))
+        found = [json.loads(piece) for piece in history.encode(part, names, ids)]
+        assert found == [json.loads(piece) for piece in ChatHistory().encode(part, names, ids)]
+        check_valid(found)
+
+
+def check_valid(messages: list[Any]) -> None:
+    """Check what the strictest servers demand of a history."""
+    open_calls: list[str] = []
+    seen: set[str] = set()
+    previous = ""
+    for message in messages:
+        if message["role"] == "tool":
+            assert message["tool_call_id"] == open_calls.pop(0), "results directly follow their calls, in order"
+        else:
+            assert not open_calls, "every call has a result"
+            assert message["role"] != previous, "roles alternate"
+            assert message["content"] or message.get("tool_calls"), "nothing is empty"
+            open_calls = [each["id"] for each in message.get("tool_calls", ())]
+            assert len(set(open_calls)) == len(open_calls) and seen.isdisjoint(open_calls), "ids are unique"
+            seen.update(open_calls)
+        previous = message["role"]
+    assert not open_calls
