@@ -53,6 +53,7 @@ class FlowControlProtocol(WebSocketProtocol):
 
     def onOpen(self) -> None:
         super().onOpen()
+        self.failByDrop = False  # a frame over the limit is answered with its close code
         self.writable = asyncio.Event()
         self.writable.set()
         self.transport.unregisterProducer()  # the HTTP channel's
@@ -110,6 +111,7 @@ class HostServer(Server):
         self.hurry = asyncio.Event()
         self.ports: list[Any] = []
         self.draining: asyncio.Task[None] | None = None
+        self.fault = ""
 
     def run(self) -> None:
         WebSocketFactory.protocol = FlowControlProtocol
@@ -125,6 +127,11 @@ class HostServer(Server):
         host = self.make_host()
         await host.start()
         return host
+
+    def listen_error(self, failure: Any) -> None:
+        """Remember why a port could not be opened, and stop."""
+        self.fault = str(failure.getErrorMessage())
+        self.stop()
 
     def listen_success(self, port: Any) -> None:
         self.ports.append(port)

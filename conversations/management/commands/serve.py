@@ -64,6 +64,8 @@ class Command(BaseCommand):
             verbosity=0,
         )
         server.run()
+        if server.fault:
+            raise CommandError(server.fault)
 
     def _alone(self) -> AbstractContextManager[Any]:
         """On SQLite, hold a lock beside the database file: two processes would not see each other's runs."""

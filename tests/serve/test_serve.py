@@ -1,0 +1,256 @@
+"""The real server over real sockets: what an operator and a program meet."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed
+
+from agent.testing import ScriptedAnswer, ScriptedProvider, chat_stream
+from tests.site import ROOT, Site
+
+PROTOCOL_PAGE = ROOT / "docs" / "protocol.md"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with Site(tmp_path_factory.mktemp("site"), pace=0.01) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def token(site: Site) -> str:
+    return site.token()
+
+
+class Client:
+    """A program that speaks `par.v1`."""
+
+    def __init__(self, connection: ClientConnection) -> None:
+        self.connection = connection
+        self.frames: list[dict[str, Any]] = []
+
+    async def send(self, **frame: Any) -> None:
+        await self.connection.send(json.dumps(frame))
+
+    async def until(self, *types: str) -> dict[str, Any]:
+        async with asyncio.timeout(30):
+            while True:
+                frame = json.loads(await self.connection.recv())
+                self.frames.append(frame)
+                if frame["type"] in types:
+                    return dict(frame)
+
+    async def say(self, text: str, agent: str = "demo", **more: Any) -> dict[str, Any]:
+        await self.send(type="start", id=str(uuid4()), agent=agent, input=[{"type": "text", "text": text}], **more)
+        return await self.until("ack", "error")
+
+    async def end(self) -> dict[str, Any]:
+        return await self.until("execution-completed", "execution-failed")
+
+    def text(self) -> str:
+        return "".join(f["delta"].get("text", "") for f in self.frames if f["type"] == "block-delta")
+
+
+@asynccontextmanager
+async def program(site: Site, token: str, **options: Any) -> AsyncIterator[Client]:
+    headers = {"Authorization": f"Bearer {token}"}
+    address = site.address.replace("http", "ws") + "/ai/ws"
+    async with connect(
+        address, subprotocols=["par.v1"], additional_headers=headers, compression=None, **options
+    ) as connection:
+        client = Client(connection)
+        await client.until("welcome")
+        yield client
+
+
+async def test_the_client_of_the_protocol_page_gets_its_answer(site: Site, token: str) -> None:
+    found = re.search(r"```python client\n(.*?)```", PROTOCOL_PAGE.read_text(), re.DOTALL)
+    assert found is not None
+    environment = {"PAR_TOKEN": token, "PAR_WS": site.address.replace("http", "ws") + "/ai/ws", "PATH": "/usr/bin"}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", found.group(1), env=environment, stdout=asyncio.subprocess.PIPE
+    )
+    printed, _ = await asyncio.wait_for(process.communicate(), 60)
+    assert process.returncode == 0
+    assert "391" in printed.decode()
+    assert "execution-completed" in printed.decode()
+
+
+async def test_an_added_agent_speaks_with_its_server(site: Site, token: str) -> None:
+    """The key goes out, and the stream comes back whole."""
+    async with ScriptedProvider(ScriptedAnswer(chat_stream("Hel", "lo ", "🙂")), repeat=True) as provider:
+        site.manage(
+            "add_agent",
+            "helper",
+            *("--protocol", "openai-chat", "--base-url", provider.url, "--model", "m1", "--api-key", "sk-test-123"),
+        )
+        async with program(site, token) as client:
+            ack = await client.say("Hi", "helper")
+            ended = await client.end()
+            assert ended["type"] == "execution-completed", ended
+            assert client.text() == "Hello 🙂"
+        (request,) = provider.requests
+        assert request.headers["authorization"] == "Bearer sk-test-123"
+        assert request.json["messages"][-1] == {"role": "user", "content": "Hi"}
+    headers = {"Authorization": f"Bearer {token}"}
+    async with httpx.AsyncClient(base_url=site.address, headers=headers) as http:
+        stored = (await http.get(f"/ai/conversations/{ack['conversationId']}")).json()
+        assert [block["text"] for m in stored["messages"] for block in m["blocks"]] == ["Hi", "Hello 🙂"]
+        assert stored["conversation"]["revision"] == 1
+
+
+async def test_a_dead_provider_is_told_in_words_and_without_the_key(site: Site, token: str) -> None:
+    site.manage(
+        "add_agent",
+        "dead",
+        *("--protocol", "openai-chat", "--base-url", "http://127.0.0.1:9/v1", "--model", "m", "--api-key", "sk-test-9"),
+    )
+    async with program(site, token) as client:
+        await client.say("Hi", "dead")
+        failed = await client.end()
+    assert failed["errorCode"] == "MODEL_FAILED"
+    assert "sk-test-9" not in json.dumps(client.frames)
+    assert "sk-test-9" not in site.log()
+
+
+async def test_one_client_reading_slowly_gets_every_character(site: Site, token: str) -> None:
+    """B58: fewer and larger frames, the same text."""
+    pieces, hold = [f"{n:06d} " * 20 for n in range(4_000)], asyncio.Event()
+    async with ScriptedProvider(ScriptedAnswer(chat_stream(*pieces), pace=None, hold=hold), repeat=True) as provider:
+        site.manage("add_agent", "long", *("--protocol", "openai-chat", "--base-url", provider.url, "--model", "m"))
+        site.shell(
+            "from agent.models import AgentProfile;"
+            "AgentProfile.objects.filter(slug='long').update(limits={'maxModelOutputCharacters': 10_000_000})"
+        )
+        async with program(site, token, max_queue=1) as client:
+            ack = await client.say("Hi", "long")
+            await provider.wait_for_requests()
+            async with program(site, token) as quick:
+                await quick.send(type="subscribe", id="s", conversationId=ack["conversationId"])
+                await quick.until("snapshot")
+                hold.set()
+                await quick.end()
+            await client.end()
+    assert client.text() == quick.text() == "".join(pieces)
+
+
+async def test_a_flood_of_commands_and_nonsense_harms_nobody_else(site: Site, token: str) -> None:
+    async with program(site, token) as quiet, program(site, token) as loud:
+        for n in range(2_000):
+            await loud.connection.send("{" if n % 2 else json.dumps({"type": "ping", "id": str(n)}))
+        await quiet.send(type="ping", id="still there")
+        assert (await quiet.until("ack"))["id"] == "still there"
+
+
+async def test_a_frame_over_the_limit_closes_its_socket_only(site: Site, token: str) -> None:
+    """B65."""
+    async with program(site, token) as quiet:
+        async with program(site, token) as loud:
+            await loud.connection.send("x" * (1024 * 1024 + 1))
+            with pytest.raises(ConnectionClosed) as caught:
+                await loud.until("ack")
+            assert caught.value.rcvd is not None
+            assert caught.value.rcvd.code == 1009
+        await quiet.send(type="ping", id="p")
+        await quiet.until("ack")
+
+
+async def test_strangers_are_sent_away_with_a_code_they_can_read(site: Site) -> None:
+    address = site.address.replace("http", "ws") + "/ai/ws"
+    async with connect(address, subprotocols=["par.v1"]) as connection:
+        with pytest.raises(ConnectionClosed) as caught:
+            await connection.recv()
+    assert caught.value.rcvd is not None
+    assert caught.value.rcvd.code == 4401
+
+
+async def test_health_and_the_shape_of_errors(site: Site, token: str) -> None:
+    """R153."""
+    async with httpx.AsyncClient(base_url=site.address) as http:
+        assert (await http.get("/healthz")).json()["status"] == "ok"
+        assert (await http.get("/readyz")).status_code == 200
+        nobody = await http.get("/ai/conversations")
+        assert (nobody.status_code, nobody.json()["error"]["code"]) == (401, "AUTH_REQUIRED")
+        headers = {"Authorization": f"Bearer {token}"}
+        foreign = await http.get(f"/ai/conversations/{uuid4()}", headers=headers)
+        assert (foreign.status_code, foreign.json()["error"]["code"]) == (404, "CONVERSATION_NOT_FOUND")
+        nothing = await http.get("/ai/nothing", headers=headers)
+        assert (nothing.status_code, nothing.json()["error"]["code"]) == (404, "NOT_FOUND")
+        wrong = await http.delete("/ai/conversations", headers=headers)
+        assert (wrong.status_code, wrong.json()["error"]["code"]) == (405, "METHOD_NOT_ALLOWED")
+        assert "GET" in wrong.headers["allow"]
+
+
+def test_a_second_server_on_sqlite_is_refused(site: Site) -> None:
+    if not site.sqlite:
+        pytest.skip("PostgreSQL allows any number")
+    done = site.run("serve", "--port", "0")
+    assert done.returncode != 0
+    assert "another process serves this SQLite database" in done.stderr
+
+
+def test_a_taken_port_is_told_in_words(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with Site(tmp_path, pace=0, start=False) as other:
+            done = other.run("serve", "--port", str(taken.getsockname()[1]))
+    assert done.returncode != 0
+    assert "already in use" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+async def test_sigterm_lets_a_run_end_closes_with_1012_and_exits_well(tmp_path: Path) -> None:
+    with Site(tmp_path, pace=0.02) as site:
+        async with program(site, site.token()) as client:
+            await client.say("What is 2 + 2?")
+            await client.until("block-delta")
+            process = site.process
+            process.send_signal(signal.SIGTERM)
+            await client.until("draining")
+            assert (await client.end())["type"] == "execution-completed"
+            with pytest.raises(ConnectionClosed) as caught:
+                await client.until("nothing")
+            assert caught.value.rcvd is not None
+            assert caught.value.rcvd.code == 1012
+        assert await asyncio.to_thread(process.wait, 20) == 0
+
+
+async def test_a_server_killed_in_mid_run_starts_again_with_an_honest_ending(tmp_path: Path) -> None:
+    """DESIGN 5 crash; B51."""
+    with Site(tmp_path, pace=0.05) as site:
+        token = site.token()
+        async with program(site, token) as client:
+            ack = await client.say("Tell me a long story")
+            await client.until("block-delta")
+            site.process.send_signal(signal.SIGKILL)
+            with pytest.raises(ConnectionClosed):
+                await client.end()
+        await asyncio.to_thread(site.process.wait, 20)
+        site.start()
+        async with program(site, token) as client:
+            await client.send(type="subscribe", id="s", conversationId=ack["conversationId"])
+            state = (await client.until("snapshot"))["state"]
+            assert (state["status"], state["error"]["code"]) == ("failed", "EXECUTION_LOST")
+            again = await client.say("What is 2 + 2?", conversationId=ack["conversationId"])
+            assert again["type"] == "ack", again
+            assert (await client.end())["type"] == "execution-completed"
+
+
+def test_the_log_of_a_server_shows_no_failure(site: Site) -> None:
+    """Runs last: what the tests above did must not have left a traceback."""
+    assert "Traceback" not in site.log()
