@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from types import ModuleType
 
 from django.apps import apps
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, PermissionsMixin
 from django.db import transaction
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
@@ -84,6 +84,8 @@ def decide(definition: ToolDefinition, user: AbstractBaseUser | AnonymousUser) -
     """
     if not user.is_authenticated or not user.is_active:
         return ToolDecision("deny", "the account is not active")
+    if isinstance(user, PermissionsMixin) and not user.has_perms(definition.permissions):
+        return ToolDecision("deny", "this tool needs a permission that this person lacks")
     groups = ToolRecord.groups.through.objects.filter(toolrecord=OuterRef("pk"))
     records = ToolRecord.objects.filter(name=definition.name).annotate(
         closed=Exists(groups), member=Exists(groups.filter(group__user=user.pk))

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from django.contrib.auth.models import AnonymousUser, Group
+from django.contrib.auth.models import AnonymousUser, Group, Permission
 from django.core import checks
 from django.test import override_settings
 from pytest_django import Settings
@@ -105,3 +105,13 @@ def test_a_tool_without_a_record_is_as_it_declares() -> None:
 def test_nobody_and_inactive_people_are_denied() -> None:
     assert decide(definition(), AnonymousUser()).verdict == "deny"
     assert decide(definition(), UserFactory(is_active=False)).verdict == "deny"
+
+
+def test_the_permissions_that_a_tool_declares_are_needed() -> None:
+    """R109."""
+    needs = definition().model_copy(update={"permissions": ("agent.view_toolrecord",)})
+    cook, guest = UserFactory(), UserFactory()
+    cook.user_permissions.add(Permission.objects.get(codename="view_toolrecord"))
+    assert decide(needs, cook).verdict == "allow"
+    assert decide(needs, guest).verdict == "deny"
+    assert decide(needs, UserFactory(is_superuser=True)).verdict == "allow"
