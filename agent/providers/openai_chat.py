@@ -56,7 +56,11 @@ class OpenAIChat:
                     piece = await (self._read_late(answer) if decoder.finished else read())
                     batch = decoder.decode(splitter.feed(piece)) if piece else decoder.close(splitter.close())
                     if decoder.ended:
-                        await answer.finish()
+                        if not answer.over and decoder.finished:
+                            if len(batch) > 1:
+                                yield batch[:-1]  # what can be shown does not wait for the end of the answer
+                            batch = batch[-1:]
+                            await answer.finish()
                         yield batch
                         return
                     if batch:

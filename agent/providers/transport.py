@@ -28,6 +28,9 @@ MAX_CLIENTS = 256
 END_WAIT = 0.05
 OPENAI_BASE_URL = "https://api.openai.com/v1"  # P32
 
+# Besides the network's own: what clients make of headers and addresses that cannot be sent.
+_CALL_ERRORS = (aiohttp.ClientError, httpx2.HTTPError, httpx2.InvalidURL, ValueError, RuntimeError, OSError)
+
 
 class SessionTransport(httpx2.AsyncBaseTransport):
     """Sends requests over one aiohttp session; aiohttp's errors pass as they are.
@@ -109,6 +112,11 @@ class Answer:
         self._scrub = scrub
         self.content_type = answer.content_type
 
+    @property
+    def over(self) -> bool:
+        """Whether the end of the answer has been read."""
+        return self._content.at_eof()
+
     async def read(self) -> bytes:
         """Return what has arrived, at least one byte, or nothing at the end; raises `ProviderFault`."""
         try:
@@ -118,8 +126,6 @@ class Answer:
 
     async def finish(self) -> None:
         """Take the end of an answer that has said all, so that its connection can be used again; waits a moment."""
-        if self._content.at_eof():
-            return
         try:
             async with asyncio.timeout(END_WAIT):
                 while await self._content.readany():
@@ -191,7 +197,7 @@ class Transport:
             refused = error.response
             failure = from_answer(refused.status_code, refused.headers, refused.content, endpoint.scrub)
             raise ProviderFault(failure) from None  # the SDK's error shows the body unscrubbed
-        except (aiohttp.ClientError, httpx2.HTTPError, ValueError, RuntimeError, OSError) as error:
+        except (self._openai.OpenAIError, *_CALL_ERRORS) as error:
             raise ProviderFault(from_exception(error, endpoint.scrub)) from None
         try:
             yield Answer(response.extensions["answer"], endpoint.scrub)

@@ -98,6 +98,15 @@ async def test_text_is_passed_on_before_the_answer_ends(transport: Transport) ->
         await stream.aclose()
 
 
+async def test_the_last_words_do_not_wait_for_the_connection_to_end(transport: Transport) -> None:
+    events = b"".join([chat_chunk({"content": "Last"}), chat_chunk({}, finish="stop"), DONE])
+    async with ScriptedProvider(ScriptedAnswer(events, end="hang")) as provider:
+        stream = OpenAIChat(config(provider.url), transport).stream(ask(), CancelSignal())
+        assert list(await anext(stream)) == [BlockStart(0, "text"), BlockDelta(0, "text", "Last"), BlockStop(0)]
+        assert list(await anext(stream)) == [MessageStop("end-turn")]
+        await stream.aclose()
+
+
 async def test_a_server_that_goes_silent_after_the_finish_reason_has_answered(transport: Transport) -> None:
     events = [chat_chunk({"content": "Done"}), chat_chunk({}, finish="stop")]
     async with ScriptedProvider(ScriptedAnswer(events, end="hang")) as provider:

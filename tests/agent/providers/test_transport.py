@@ -160,6 +160,14 @@ async def test_the_key_appears_in_no_log(transport: Transport, caplog: pytest.Lo
     assert KEY not in logged and "sk-TEST-123%2F%2Bx" not in logged and "sk-in-query" not in logged
 
 
+@pytest.mark.parametrize("key", ["sk-“pasted”", "sk-two\nlines: x", "sk-nul\x00"])
+async def test_a_key_that_no_header_can_carry_is_an_error(key: str, transport: Transport) -> None:
+    async with ScriptedProvider() as provider:
+        answer = await read(OpenAIChat(config(provider.url, api_key=key), transport))
+        assert provider.requests == []
+    assert answer.error is not None and key not in answer.error.message
+
+
 async def test_only_what_was_configured_is_sent(transport: Transport, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("OPENAI_API_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_ADMIN_KEY"):
         monkeypatch.setenv(name, "ambient-secret")
