@@ -16,7 +16,7 @@ from agent.runtime.messages import ModelState
 from agent.runtime.model import BlockDelta, BlockStart, BlockStop, MessageStop
 from agent.testing.chat_wire import DONE, chat_chunk, chat_stream
 from agent.testing.http_provider import ScriptedAnswer, ScriptedProvider
-from tests.agent.providers.reading import ask, calls_of, config, read, reasoning_of, text_of, tool
+from tests.agent.providers.reading import ask, calls_of, config, read, reasoning_of, text_of, tool, user
 
 Answered = Callable[..., Awaitable[MessageAssembler]]
 
@@ -96,6 +96,21 @@ async def test_text_is_passed_on_before_the_answer_ends(transport: Transport) ->
         stream = OpenAIChat(config(provider.url), transport).stream(ask(), CancelSignal())
         assert list(await anext(stream))[-1] == BlockDelta(0, "text", "Now")
         await stream.aclose()
+
+
+async def test_nothing_to_say_is_not_sent(transport: Transport) -> None:
+    """B35."""
+    async with ScriptedProvider() as provider:
+        answer = await read(OpenAIChat(config(provider.url), transport), ask(user(" ")))
+        assert provider.requests == []
+    assert answer.error is not None and answer.error.kind == "invalid-request"
+
+
+async def test_an_answer_in_one_piece_is_bounded_too(transport: Transport) -> None:
+    headers = {"content-type": "application/json"}
+    async with ScriptedProvider(ScriptedAnswer([b"x" * 1_000] * 50, headers=headers, end="hang")) as provider:
+        answer = await read(OpenAIChat(config(provider.url), transport, limit=10_000))
+    assert answer.error is not None and "larger than 10,000 bytes" in answer.error.message
 
 
 async def test_the_last_words_do_not_wait_for_the_connection_to_end(transport: Transport) -> None:

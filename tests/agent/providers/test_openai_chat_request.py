@@ -180,6 +180,51 @@ def test_a_message_is_encoded_once() -> None:
     assert still_kept is kept
 
 
+def turns(count: int) -> list[AgentMessage]:
+    """Whole turns with one call each."""
+    messages: list[AgentMessage] = []
+    for at in range(count):
+        asked = call(f"call-{at}")
+        messages += [user(f"question {at}", id=f"user-{at}"), assistant(asked, id=f"asks-{at}"), result(asked, "ok")]
+        messages.append(assistant(TextBlock(text=f"answer {at}"), id=f"answers-{at}"))
+    return messages
+
+
+def test_only_the_turn_in_progress_is_walked_again() -> None:
+    past, history, names = turns(3), ChatHistory(), ToolNames([])
+    first = list(history.encode((*past, user("next")), names, {}))
+    for message in past:
+        message.encoded.clear()
+    again = history.encode((*past, user("next"), assistant(TextBlock(text="yes"))), names, {})
+    assert again[: len(past)] == first[: len(past)]
+    assert not any(message.encoded for message in past[:-4])
+
+
+def wire_ids_of(pieces: list[bytes]) -> list[str]:
+    messages = [json.loads(piece) for piece in pieces]
+    called = [each["id"] for message in messages for each in message.get("tool_calls", ())]
+    assert called == [message["tool_call_id"] for message in messages if message["role"] == "tool"]
+    return called
+
+
+def test_an_id_that_comes_a_second_time_is_replaced_in_the_first_place_too() -> None:
+    """B09, with a history that was encoded before."""
+    names = ToolNames([])
+    for later, expected in (("a", ["call-0", "b", "call-2"]), ("c", ["a", "b", "c"]), ("b", ["a", "call-1", "call-2"])):
+        history = ChatHistory()
+        assert wire_ids_of(history.encode(tuple(turns(2)), names, {"call-0": "a", "call-1": "b"})) == ["a", "b"]
+        messages = tuple(turns(3))
+        ids = {"call-0": "a", "call-1": "b", "call-2": later}
+        history.encode(messages[:8], names, ids)
+        assert wire_ids_of(history.encode(messages, names, ids)) == expected
+
+
+def test_ids_that_are_no_longer_known_are_no_longer_used() -> None:
+    history, names, messages = ChatHistory(), ToolNames([]), tuple(turns(3))
+    assert wire_ids_of(history.encode(messages, names, {"call-0": "a"})) == ["a", "call-1", "call-2"]
+    assert wire_ids_of(history.encode(messages, names, {})) == ["call-0", "call-1", "call-2"]
+
+
 @st.composite
 def histories(draw: st.DrawFn) -> list[AgentMessage]:
     """A history as no engine would store it: calls without results, empty answers, neighbours."""
