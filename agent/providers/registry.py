@@ -11,11 +11,14 @@ from agent.providers.transport import Transport
 from agent.runtime.model import Model
 
 
-def build_model(config: ModelConfig, transport: Transport) -> Model:
-    """Return the adapter for `config`; the adapters of one event loop share its transport."""
+def build_model(config: ModelConfig, transport: Transport, *, demo_pace: float = 0.0) -> Model:
+    """Return the adapter for `config`; the adapters of one event loop share its transport.
+
+    `demo_pace` is in seconds between two pieces of what the demo model writes.
+    """
     match config.protocol:
         case "demo":
-            return Demo(config)
+            return Demo(config, pace=demo_pace)
         case "openai-chat":
             return OpenAIChat(config, transport)
         case _:

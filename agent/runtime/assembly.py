@@ -7,6 +7,7 @@ the contract sets `failure`, so that what came before it in the same batch is st
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn, TypeAlias
@@ -145,12 +146,19 @@ class MessageAssembler:
 def parse_call(start: BlockStart, text: str) -> AssembledCall:
     """Parse the joined arguments once, strictly: one JSON object, no NaN, no repair (R46)."""
     try:
-        arguments = freeze_object(json.loads(text, parse_constant=_no_constant))
+        arguments = freeze_object(json.loads(text, parse_constant=_no_constant, parse_float=_finite))
     except RecursionError:
         return AssembledCall(start.call_id, start.name, None, "the arguments are nested too deeply")
     except ValueError as error:
         return AssembledCall(start.call_id, start.name, None, f"the arguments are no JSON object ({error})")
     return AssembledCall(start.call_id, start.name, arguments)
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError(f"{digits} is larger than any number")
+    return number
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -21,13 +21,19 @@ RunPhase: TypeAlias = Literal["streaming", "calling-tool", "waiting-confirmation
 
 
 class Interrupt(Value):
-    """A question to a person (R86)."""
+    """A question to a person (R86); `reason` is absent on the wire where there is none."""
 
     id: str
     type: Literal["tool-confirmation"] = "tool-confirmation"
     tool: ToolDefinition
     arguments: JsonObject
     reason: str | None = None
+
+    def to_wire(self) -> dict[str, Any]:
+        wire = super().to_wire()
+        if self.reason is None:
+            del wire["reason"]
+        return wire
 
 
 class Completed(Value):

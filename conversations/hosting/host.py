@@ -52,7 +52,7 @@ class ExecutionHost:
 
     def __init__(self, par: ParSettings, channel: str, model: Callable[[ModelConfig], Model] | None = None) -> None:
         self.par = par
-        self.model = model or (lambda config: build_model(config, self.transport))
+        self.model = model or (lambda config: build_model(config, self.transport, demo_pace=par.demo_pace))
         self.executor = DatabaseExecutor()
         self.transport = Transport(connect_timeout=par.connect_timeout, idle_timeout=par.read_timeout or NEVER)
         self.hub = EventHub()
@@ -66,8 +66,8 @@ class ExecutionHost:
 
     async def start(self) -> None:
         """Open connections, register the process, end what a crash left behind."""
-        await self.transport.start()
         await self.executor.run(self.jobs.register)
+        await self.transport.start(preload=await self.executor.run(self.jobs.needs_network))
         loop = asyncio.get_running_loop()
         self._services.append(loop.create_task(self._heartbeat(), name="heartbeat"))
         if self.par.audit_enabled:

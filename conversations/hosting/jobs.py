@@ -14,6 +14,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from agent.governance import tools as governed
+from agent.models import ModelEndpoint
 from agent.providers.config import ModelConfig
 from agent.runtime import events as ev
 from agent.runtime.exceptions import AgentError
@@ -165,6 +166,10 @@ class Jobs:
         governed.sync_tool_records()
         self._process = HostProcess.objects.create(channel=self._channel, heartbeat_at=timezone.now())
         self.end_lost_runs()
+
+    def needs_network(self) -> bool:
+        """Return whether any agent's model is reached over HTTP."""
+        return ModelEndpoint.objects.filter(enabled=True).exclude(protocol="demo").exists()
 
     def beat(self) -> None:
         """Say that this process lives, and end the runs of those that do not."""

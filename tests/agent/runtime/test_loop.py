@@ -86,7 +86,7 @@ async def test_a_batch_with_one_unknown_tool_runs_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", ["[1, 2]", '"x"', "5", "true", '{"a": 1} trailing', "{", '{"x": NaN}', "[" * 9_000]
+    "arguments", ["[1, 2]", '"x"', "5", "true", '{"a": 1} trailing', "{", '{"x": NaN}', '{"x": 1e999}', "[" * 9_000]
 )
 async def test_bad_arguments_are_reported_to_the_model_and_the_batch_does_not_run(arguments: str) -> None:
     """DESIGN 2 `report`; B71, B73, B89, B90."""
