@@ -320,7 +320,7 @@ async def test_what_belongs_to_others_looks_like_nothing(user: User) -> None:
         '{"type":"cancel","id":"1","execution_id":"01a22d16-3cdb-7d92-979c-df42441cd18c"}',
         '{"type":"start","id":"1","agent":"assistant","input":[{"type":"text","text":"x"}]}',
         '{"type":"start","id":"01a22d16-3cdb-7d92-979c-df42441cd18c","agent":"assistant","input":[]}',
-        '{"type":"start","id":"01a22d16-3cdb-7d92-979c-df42441cd18c","agent":"a","input":[{"type":"text","text":"  "}]}',
+        '{"type":"start","id":"01a22d16-3cdb-7d92-979c-df42441cd18d","agent":"a","input":[{"type":"text","text":" "}]}',
         '{"type":"start","id":"01a22d16-3cdb-7d92-979c-df42441cd18c","agent":"assistant","input":"x"}',
     ],
 )
