@@ -79,6 +79,7 @@ class BlockStream:
     """Renders one text while it is written.
 
     `feed` may be called from another thread while `tick` runs; `tick`, `finish` and `replay` are called one at a time.
+    `behind` tells that the last tick kept some of a long tail back: one more, without news, brings it.
     A link reference counts for the blocks after it until `finish`, which sends the blocks before it once more.
     """
 
@@ -93,7 +94,7 @@ class BlockStream:
         self._shown = ""  # the HTML of the tail that the reader has
         self._parse_at = 0
         self._show_at = 0
-        self._stale = False  # whether the reader lacks some of the tail
+        self.behind = False
         self._finished = False
 
     def feed(self, text: str) -> None:
@@ -103,7 +104,7 @@ class BlockStream:
     def tick(self) -> list[Part]:
         """Return what has changed since the last tick: closed parts, then the open tail."""
         grew = self._take_in()
-        if self._finished or not (grew or self._stale):
+        if self._finished or not (grew or self.behind):
             return []
         first = len(self._closed)
         if len(self._open) >= self._parse_at:
@@ -112,8 +113,8 @@ class BlockStream:
             self._close_rest()
             self._close_overflow(whole=False)
         parts = [Part(first + n, block.html, True) for n, block in enumerate(self._closed[first:])]
-        self._stale = grew and not parts and len(self._open) < self._show_at
-        if not self._stale:
+        self.behind = grew and not parts and len(self._open) < self._show_at
+        if not self.behind:
             tail = self._tail()
             if tail != self._shown:
                 self._shown = tail

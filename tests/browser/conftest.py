@@ -35,7 +35,7 @@ def browser(chromium: str) -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def site(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """The site, with a demo agent that writes at a pace that can be watched."""
-    with Site(tmp_path_factory.mktemp("site"), pace=0.01) as made:
+    with Site(tmp_path_factory.mktemp("site"), pace=0.004) as made:
         yield made
 
 

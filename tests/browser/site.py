@@ -73,7 +73,7 @@ class Site:
         """Start the server and wait until it says that it listens."""
         with (self.place / "serve.log").open("a") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "manage.py", "serve", "--port", str(self.port)],
+                [sys.executable, "manage.py", "serve", "--port", str(self.port), "--drain", "0"],
                 cwd=ROOT,
                 env=self._environment,
                 stdout=subprocess.PIPE,
@@ -91,7 +91,6 @@ class Site:
         if self._process is None:
             return
         self._process.send_signal(signal.SIGTERM)
-        self._process.send_signal(signal.SIGTERM)  # the second one hurries
         self._process.wait(STOP_WITHIN)
         assert self._process.stdout is not None
         self._process.stdout.close()

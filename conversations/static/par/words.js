@@ -9,18 +9,23 @@ const WORDS = {
   EXECUTION_LOST: "The server was interrupted while it worked on this.",
   AGENT_EXECUTION_FAILED: "The run failed.",
   INTERNAL_ERROR: "The server failed.",
+  DRAINING: "The server is being restarted. Send it again in a moment.",
+  RATE_LIMITED: "That was too fast. Try again in a moment.",
   CONVERSATION_CONFLICT: "The conversation has gone on elsewhere. Reload the page and send your message again.",
   NOT_CONNECTED: "There is no connection to the server.",
 };
 
+// Their words say all there is to say; the server's message would only repeat it.
+const COMPLETE = new Set(["DRAINING", "RATE_LIMITED", "CONVERSATION_CONFLICT", "NOT_CONNECTED"]);
+
 export function sentence(error) {
   const words = WORDS[error?.code];
-  const detail = error?.message ?? "";
+  const detail = upper(error?.message ?? "");
   if (!words) return detail || "Something went wrong.";
-  return detail && !error.code.startsWith("NOT_") && error.code !== "CONVERSATION_CONFLICT" ? `${words} ${upper(detail)}` : words;
+  return detail && !COMPLETE.has(error.code) ? `${words} ${detail}` : words;
 }
 
 function upper(text) {
   const begun = text.charAt(0).toUpperCase() + text.slice(1);
-  return /[.!?…]$/.test(begun) ? begun : `${begun}.`;
+  return begun === "" || /[.!?…]$/.test(begun) ? begun : `${begun}.`;
 }
