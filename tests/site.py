@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
@@ -17,7 +19,7 @@ from uuid import uuid4
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-START_WITHIN = 60.0
+COMMAND_WITHIN = 60.0
 STOP_WITHIN = 30.0
 FOREIGN = ("PAR_", "DJANGO_", "OPENAI_", "DATABASE_URL", "REDIS_URL")
 
@@ -25,15 +27,17 @@ FOREIGN = ("PAR_", "DJANGO_", "OPENAI_", "DATABASE_URL", "REDIS_URL")
 class Site:
     """A server process on a free port with a database of its own; a context manager.
 
-    The database is on the server that DATABASE_URL names, or SQLite in `place`. Without `start` only commands are run.
+    The database is on the server that DATABASE_URL names, or SQLite in `place`. `drain` is in seconds; without `start`
+    only commands are run.
     """
 
-    def __init__(self, place: Path, *, pace: float, start: bool = True) -> None:
+    def __init__(self, place: Path, *, pace: float, drain: float = 0, start: bool = True) -> None:
         self.place = place
-        self._starts = start
-        self._database = _PostgresDatabase.wanted()
         self.port = _free_port()
         self.address = f"http://127.0.0.1:{self.port}"
+        self._drain = drain
+        self._starts = start
+        self._database = _Database.wanted()
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
         self._environment = {
             **inherited,
@@ -48,13 +52,31 @@ class Site:
         self._process: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> Self:
-        if self._database is not None:
-            self._database.create()
-        self.manage("migrate", "-v0")
-        self.manage("bootstrap", "--demo")
+        self._prepare()
         if self._starts:
             self.start()
         return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+        if self._database is not None:
+            self._database.drop()
+
+    def _prepare(self) -> None:
+        if self._database is not None:
+            self._database.create()
+            self.manage("migrate", "-v0")
+            self.manage("bootstrap", "--demo")
+            return
+        template = Path(_TEMPLATE.name)
+        if not any(template.iterdir()):
+            place, self._environment["PAR_DATA_DIR"] = self._environment["PAR_DATA_DIR"], str(template)
+            self.manage("migrate", "-v0")
+            self.manage("bootstrap", "--demo")
+            self._environment["PAR_DATA_DIR"] = place
+        shutil.copytree(template, self.place, dirs_exist_ok=True)
 
     @property
     def sqlite(self) -> bool:
@@ -66,13 +88,6 @@ class Site:
         assert self._process is not None, "the server is not running"
         return self._process
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-        if self._database is not None:
-            self._database.drop()
-
     def run(self, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
         """Run a management command to its end."""
         return subprocess.run(
@@ -82,7 +97,7 @@ class Site:
             input=given,
             capture_output=True,
             text=True,
-            timeout=START_WITHIN,
+            timeout=COMMAND_WITHIN,
             check=False,
         )
 
@@ -91,10 +106,6 @@ class Site:
         done = self.run(*arguments, given=given)
         assert done.returncode == 0, done.stderr
         return done.stdout
-
-    def token(self, who: str = "demo@localhost") -> str:
-        """Return a new bearer token."""
-        return self.manage("create_token", who).split()[-1]
 
     def shell(self, code: str) -> str:
         """Run Python with the site's settings and return what it printed."""
@@ -105,7 +116,7 @@ class Site:
         self._forget()
         with (self.place / "serve.log").open("a") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "manage.py", "serve", "--port", str(self.port)],
+                [sys.executable, "manage.py", "serve", "--port", str(self.port), "--drain", str(self._drain)],
                 cwd=ROOT,
                 env=self._environment,
                 stdout=subprocess.PIPE,
@@ -118,22 +129,19 @@ class Site:
             self.stop()
             pytest.fail(f"the server did not start: {line}{self.log()}")
 
+    def stop(self) -> None:
+        """End the server as an operator does, and wait for it."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+            self._process.wait(STOP_WITHIN)
+        self._forget()
+
     def _forget(self) -> None:
         if self._process is not None:
             assert self._process.poll() is not None, "the server still runs"
             assert self._process.stdout is not None
             self._process.stdout.close()
             self._process = None
-
-    def stop(self) -> None:
-        """End the server as an operator in a hurry does, and wait for it."""
-        if self._process is None:
-            return
-        if self._process.poll() is None:
-            self._process.send_signal(signal.SIGTERM)
-            self._process.send_signal(signal.SIGTERM)  # the second one hurries
-            self._process.wait(STOP_WITHIN)
-        self._forget()
 
     def log(self) -> str:
         """Return what the server wrote so far."""
@@ -145,8 +153,12 @@ class Site:
         assert found is not None
         return found.group()
 
+    def token(self, who: str = "demo@localhost") -> str:
+        """Return a new bearer token."""
+        return self.manage("create_token", who).split()[-1]
 
-class _PostgresDatabase:
+
+class _Database:
     """A database of one site on the PostgreSQL server of the test run."""
 
     def __init__(self, server: str) -> None:
@@ -170,6 +182,10 @@ class _PostgresDatabase:
 
         with psycopg.connect(self._server, autocommit=True) as connection:
             connection.execute(statement)
+
+
+# A site that was prepared once; the others on SQLite begin as copies of it.
+_TEMPLATE = TemporaryDirectory(prefix="par-site-")
 
 
 def _free_port() -> int:

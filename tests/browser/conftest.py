@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import pytest
 from playwright.sync_api import Browser, Page, StorageState, expect, sync_playwright
 
-from tests.browser.site import Site
 from tests.browser.watch import Watched
+from tests.site import Site
 
 OpenPage: TypeAlias = Callable[..., Page]
 

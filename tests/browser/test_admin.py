@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import OpenPage
-from tests.browser.site import Site
+from tests.site import Site
 
 PASSWORD = "a quiet river 42"
 SET_PASSWORD = f"""

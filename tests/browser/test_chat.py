@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.chat import LONG, card, last_answer, say, wait_for_end, words
 from tests.browser.conftest import OpenPage
-from tests.browser.site import Site
+from tests.site import Site
 
 POSTCARD = "local.send_postcard"
 CONVERSATION = re.compile(r"/c/[0-9a-f-]{36}/$")

@@ -13,7 +13,7 @@ from agent.testing.chat_wire import chat_stream
 from agent.testing.http_provider import ScriptedAnswer, ScriptedProvider
 from tests.browser.chat import card, last_answer, say, wait_for_end
 from tests.browser.conftest import OpenPage
-from tests.browser.site import Site
+from tests.site import Site
 
 ATTACKS = [
     "[one](javascript:alert(1)) [two]( JaVaScRiPt:alert(1)) [three](java&#115;cript:alert(1))\n\n",

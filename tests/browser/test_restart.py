@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from tests.browser.chat import LONG, last_answer, say, wait_for_end
 from tests.browser.conftest import OpenPage
-from tests.browser.site import Site
+from tests.site import Site
 
 GONE = ("WebSocket connection to", "ERR_CONNECTION_REFUSED")
 

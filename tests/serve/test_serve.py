@@ -215,7 +215,7 @@ def test_a_taken_port_is_told_in_words(tmp_path: Path) -> None:
 
 
 async def test_sigterm_lets_a_run_end_closes_with_1012_and_exits_well(tmp_path: Path) -> None:
-    with Site(tmp_path, pace=0.02) as site:
+    with Site(tmp_path, pace=0.02, drain=30) as site:
         async with program(site, site.token()) as client:
             await client.say("What is 2 + 2?")
             await client.until("block-delta")
