@@ -127,24 +127,36 @@ class ExecutionState:
         self.status, self.phase, self.interrupt, self.interrupt_call_id = status, None, None, None
         # What was half-streamed is no part of the result (R63) but stays readable: nobody loses what they saw.
 
+    def current(self) -> dict[str, Any] | None:
+        """Return the message that is being written, or was when the run ended, as JSON data."""
+        if self.message_id is None:
+            return None
+        return {
+            "messageId": self.message_id,
+            "blocks": [
+                {
+                    "index": index,
+                    "type": block.type,
+                    "callId": block.call_id,
+                    "name": block.name,
+                    "text": block.text,
+                    "stopped": block.stopped,
+                }
+                for index, block in sorted(self.blocks.items())
+            ],
+        }
+
+    def set_current(self, current: dict[str, Any] | None) -> None:
+        """Take over what `current` returned."""
+        self.message_id, self.blocks = (current["messageId"], {}) if current else (None, {})
+        for block in current["blocks"] if current else ():
+            pieces = [block["text"]] if block["text"] else []
+            self.blocks[block["index"]] = StreamedBlock(
+                block["type"], block["callId"], block["name"], pieces, block["stopped"]
+            )
+
     def to_wire(self) -> dict[str, Any]:
         """Return the state as JSON data, the body of a `snapshot` frame."""
-        current = None
-        if self.message_id is not None:
-            current = {
-                "messageId": self.message_id,
-                "blocks": [
-                    {
-                        "index": index,
-                        "type": block.type,
-                        "callId": block.call_id,
-                        "name": block.name,
-                        "text": block.text,
-                        "stopped": block.stopped,
-                    }
-                    for index, block in sorted(self.blocks.items())
-                ],
-            }
         return {
             "executionId": self.execution_id,
             "conversationId": self.conversation_id,
@@ -153,7 +165,7 @@ class ExecutionState:
             "status": self.status,
             "phase": self.phase,
             "messages": self.messages,
-            "current": current,
+            "current": self.current(),
             "tools": [
                 {
                     "callId": call_id,
@@ -189,13 +201,7 @@ class ExecutionState:
             outcome=data["outcome"],
             error=data["error"],
         )
-        if current := data["current"]:
-            state.message_id = current["messageId"]
-            for block in current["blocks"]:
-                pieces = [block["text"]] if block["text"] else []
-                state.blocks[block["index"]] = StreamedBlock(
-                    block["type"], block["callId"], block["name"], pieces, block["stopped"]
-                )
+        state.set_current(data["current"])
         for tool in data["tools"]:
             state.tools[tool["callId"]] = ToolRun(
                 tool["toolName"], tool["arguments"], tool["status"], tool["isError"], list(tool["progress"])

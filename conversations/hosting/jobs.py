@@ -127,10 +127,11 @@ class Ending:
     model_context: ModelContext
     usage: Usage | None
     last_seq: int
+    partial: dict[str, Any] | None = None
 
     @classmethod
-    def of(cls, execution: AgentExecution, last_seq: int) -> Self:
-        """Return the end of an execution whose gate has closed."""
+    def of(cls, execution: AgentExecution, state: ExecutionState) -> Self:
+        """Return the end of an execution whose gate has closed; `state` is what its readers have seen."""
         verdict = execution.verdict
         error = verdict if isinstance(verdict, AgentError) else None
         outcome = verdict.outcome if isinstance(verdict, RunResult) else None
@@ -141,7 +142,8 @@ class Ending:
             tuple(execution.added),
             execution.model_context,
             execution.usage,
-            last_seq,
+            state.seq,
+            state.current(),
         )
 
 
@@ -336,6 +338,7 @@ class Jobs:
             error_message=error.message if error else "",
             retryable=error.retryable if error else False,
             usage=ending.usage,
+            partial=ending.partial,
             last_seq=ending.last_seq + 1,
         )
 

@@ -14,7 +14,7 @@ _STATUS: dict[str, RunStatus] = {
 
 
 def state_of(execution: Execution) -> ExecutionState:
-    """Return the state as its last event left it; what was half-streamed is gone."""
+    """Return the state as its last event left it."""
     revision = execution.revision
     messages = revision.context if revision is not None else execution.transcript
     state = ExecutionState(
@@ -26,6 +26,7 @@ def state_of(execution: Execution) -> ExecutionState:
         messages=list(messages) or [execution.input],
         outcome=execution.outcome,
     )
+    state.set_current(execution.partial)
     if revision is not None:
         state.revision = {
             "id": str(revision.public_id),

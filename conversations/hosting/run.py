@@ -98,7 +98,7 @@ class HostedRun:
     async def _finish(self, terminal: ev.ExecutionCompleted | ev.ExecutionFailed) -> None:
         assert self.execution is not None
         await self.channel.rendered()
-        await self._store(Ending.of(self.execution, self.channel.state.seq), [terminal])
+        await self._store(Ending.of(self.execution, self.channel.state), [terminal])
 
     async def _store(self, ending: Ending, closing: list[ev.Event]) -> None:
         try:

@@ -301,6 +301,7 @@ class Migration(migrations.Migration):
                 ("retryable", models.BooleanField(default=False)),
                 ("transcript", models.JSONField(default=list)),
                 ("calls", models.JSONField(default=dict)),
+                ("partial", models.JSONField(null=True)),
                 ("model_context", models.JSONField(null=True)),
                 ("interrupt", models.JSONField(null=True)),
                 ("limits", models.JSONField(default=dict)),

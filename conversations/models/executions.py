@@ -98,7 +98,8 @@ class Execution(models.Model):
     """One run of an agent on a conversation.
 
     `input` is the user message in wire form; `transcript` the stable messages added so far, input included, until a
-    revision holds them; `calls` says of each dispatched tool call how far it came. `request_id` is the client's id of
+    revision holds them; `calls` says of each dispatched tool call how far it came; `partial` is the message that was
+    being written when the run ended, to be read and not to be replayed. `request_id` is the client's id of
     the start command, `request_digest` what it asked for.
     """
 
@@ -120,6 +121,7 @@ class Execution(models.Model):
     retryable = models.BooleanField(default=False)
     transcript: models.JSONField[list[dict[str, Any]], list[dict[str, Any]]] = models.JSONField(default=list)
     calls: models.JSONField[dict[str, str], dict[str, str]] = models.JSONField(default=dict)
+    partial: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(null=True)
     model_context: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(null=True)
     interrupt: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(null=True)
     limits: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict)

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from agent.runtime.events import Outcome
 from agent.runtime.messages import AgentMessage, ModelContext, Usage
+from agent.runtime.values import freeze
 from conversations.exceptions import ExecutionLost
 from conversations.models import Execution, ExecutionStatus, may_become
 
@@ -24,17 +25,20 @@ def finish_failed(
     error_message: str = "",
     retryable: bool = False,
     usage: Usage | None = None,
+    partial: dict[str, Any] | None = None,
     last_seq: int = 0,
 ) -> None:
     """End an execution that does not advance its conversation; what it said so far stays readable on it.
 
-    `messages` are those of `recovered` that the run added, input first. Raises `ExecutionLost`.
+    `messages` are those of `recovered` that the run added, input first; `partial` is the message that was being
+    written. Raises `ExecutionLost`.
     """
     move(
         execution,
         status,
         interrupt=None,
         transcript=[message.to_wire() for message in messages],
+        partial=freeze(partial),
         model_context=model_context.to_wire() if model_context else None,
         outcome=outcome.to_wire() if outcome else None,
         error_code=error_code,

@@ -237,6 +237,7 @@ async def test_a_failed_turn_is_there_after_the_end(user: User) -> None:
             assert state["error"] == {"code": "MODEL_FAILED", "message": "the provider is down", "retryable": True}
             assert state["seq"] == failed["seq"]
             assert [message["role"] for message in state["messages"]] == ["user"]
+            assert state["current"]["blocks"][0]["text"] == "Par"  # seen is not lost, and not part of the conversation
 
 
 async def test_a_finished_run_can_be_followed_by_its_id(user: User) -> None:
