@@ -1,4 +1,4 @@
-"""What tests need beside Python: PostgreSQL, Redis, Chromium.
+"""What tests need beside Python: PostgreSQL, Redis, Chromium, Node.js.
 
 A missing service skips its tests. Under PAR_TEST_REQUIRE (`all`, or names separated by commas) it fails them instead.
 What was skipped and why is printed last.
@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import pytest
 
-SERVICES = ("postgres", "redis", "chromium")
+SERVICES = ("postgres", "redis", "chromium", "node")
 
 
 class CacheGeneration:
@@ -60,6 +60,16 @@ def chromium() -> str:
     path = chromium_path()
     if path is None:
         missing("chromium", "no chromium in PATH and PAR_CHROMIUM is not set")
+    assert path is not None
+    return path
+
+
+@pytest.fixture(scope="session")
+def node() -> str:
+    """The path of a Node.js."""
+    path = shutil.which("node")
+    if path is None:
+        missing("node", "no node in PATH")
     assert path is not None
     return path
 

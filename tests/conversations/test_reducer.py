@@ -48,10 +48,7 @@ USAGE = Usage(input_tokens=1, output_tokens=2, total_tokens=3)
 
 
 @pytest.fixture(scope="module")
-def player(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("needs node: it is not in PATH")
+def player(node: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("reducer")
     shutil.copy(REDUCER, place / "reducer.mjs")
     (place / "player.mjs").write_text(PLAYER)

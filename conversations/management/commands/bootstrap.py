@@ -25,8 +25,8 @@ OPENAI_URL = "https://api.openai.com/v1"
 OPENAI_MODEL = "gpt-5-mini"
 DEMO_PROMPTS = [
     "Show me what you can do",
-    "What time is it, and what is 12 * 34?",
-    "Send a postcard to Ada",
+    "What time is it, and what is 17 * 23?",
+    "Send a postcard to a friend",
 ]
 
 
