@@ -210,7 +210,8 @@ class ExecutionHost:
         while True:
             await asyncio.sleep(HEARTBEAT)
             try:
-                await self.executor.run(self.jobs.beat)
+                for state in await self.executor.run(self.jobs.beat):
+                    self.hub.tell(state)
             except Exception:
                 logger.exception("the heartbeat could not be written")
 

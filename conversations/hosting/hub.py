@@ -133,6 +133,12 @@ class EventHub:
     def readers(self, conversation_id: str) -> set[Reader]:
         return self._readers.get(conversation_id, set())
 
+    def tell(self, state: ExecutionState) -> None:
+        """Give the readers of a conversation the state of a run that ended elsewhere."""
+        for reader in self.readers(str(state.conversation_id)):
+            if reader.wants(state.execution_id):
+                reader.outbox.put(snapshot_frame(state))
+
     def add(self, reader: Reader) -> None:
         self._readers.setdefault(reader.conversation_id, set()).add(reader)
 

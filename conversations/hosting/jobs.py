@@ -173,11 +173,11 @@ class Jobs:
         """Return whether any agent's model is reached over HTTP."""
         return ModelEndpoint.objects.filter(enabled=True).exclude(protocol="demo").exists()
 
-    def beat(self) -> None:
-        """Say that this process lives, and end the runs of those that do not."""
+    def beat(self) -> list[ExecutionState]:
+        """Say that this process lives, and end the runs of those that do not; returns how these ended."""
         assert self._process is not None
         HostProcess.objects.filter(pk=self._process.pk).update(heartbeat_at=timezone.now())
-        self.end_lost_runs()
+        return self.end_lost_runs()
 
     def unregister(self) -> None:
         """Say that this process has stopped in good order."""
@@ -287,10 +287,14 @@ class Jobs:
             return ToolDecision("deny", "the account is closed")
         return governed.decide(definition, user)
 
-    def end_lost_runs(self) -> int:
-        """End the runs of processes that are gone, honestly and exactly once; returns how many."""
+    def end_lost_runs(self) -> list[ExecutionState]:
+        """End the runs of processes that are gone, honestly and exactly once; returns their last states."""
         assert self._process is not None
-        lost = Execution.objects.filter(status__in=LIVE).exclude(host=self._process).select_related("host")
+        lost = (
+            Execution.objects.filter(status__in=LIVE)
+            .exclude(host=self._process)
+            .select_related("host", "agent", "revision")
+        )
         if connection.vendor != "sqlite":  # on SQLite this process is the only one
             gone = (
                 Q(host=None)
@@ -298,15 +302,15 @@ class Jobs:
                 | Q(host__stopped_at__lte=timezone.now())
             )
             lost = lost.filter(gone)
-        ended = 0
+        ended: list[ExecutionState] = []
         for execution in lost:
             try:
                 self._end_lost(execution)
             except ExecutionLost:
                 continue  # another process was first
-            ended += 1
+            ended.append(state_of(execution))
         if ended:
-            logger.warning("%d runs were lost with their process", ended)
+            logger.warning("%d runs were lost with their process", len(ended))
         return ended
 
     def _end_lost(self, execution: Execution) -> None:

@@ -47,7 +47,7 @@ class Client:
         await self.connection.send(json.dumps(frame))
 
     async def until(self, *types: str) -> dict[str, Any]:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while True:
                 frame = json.loads(await self.connection.recv())
                 self.frames.append(frame)
@@ -195,12 +195,11 @@ async def test_health_and_the_shape_of_errors(site: Site, token: str) -> None:
         assert "GET" in wrong.headers["allow"]
 
 
-def test_a_second_server_on_sqlite_is_refused(site: Site) -> None:
-    if not site.sqlite:
-        pytest.skip("PostgreSQL allows any number")
-    done = site.run("serve", "--port", "0")
-    assert done.returncode != 0
-    assert "another process serves this SQLite database" in done.stderr
+def test_on_sqlite_a_second_server_is_refused(site: Site) -> None:
+    if site.sqlite:
+        done = site.run("serve", "--port", "0")
+        assert done.returncode != 0
+        assert "another process serves this SQLite database" in done.stderr
 
 
 def test_a_taken_port_is_told_in_words(tmp_path: Path) -> None:
@@ -244,7 +243,8 @@ async def test_a_server_killed_in_mid_run_starts_again_with_an_honest_ending(tmp
         site.start()
         async with program(site, token) as client:
             await client.send(type="subscribe", id="s", conversationId=ack["conversationId"])
-            state = (await client.until("snapshot"))["state"]
+            while (state := (await client.until("snapshot"))["state"])["status"] == "running":
+                pass  # on PostgreSQL the old process counts as lost only when its heartbeat has been missing a while
             assert (state["status"], state["error"]["code"]) == ("failed", "EXECUTION_LOST")
             again = await client.say("What is 2 + 2?", conversationId=ack["conversationId"])
             assert again["type"] == "ack", again

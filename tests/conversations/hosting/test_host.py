@@ -104,7 +104,7 @@ async def test_runs_of_a_lost_process_are_ended_honestly_and_once(user: User) ->
         assert (execution.status, execution.error_code, execution.last_seq) == ("failed", "EXECUTION_LOST", 8)
         results = [m["blocks"][0]["execution"] for m in execution.transcript if m["role"] == "tool"]
         assert results == ["unknown", "not-executed"]
-        assert await host.executor.run(host.jobs.end_lost_runs) == 0
+        assert await host.executor.run(host.jobs.end_lost_runs) == []
         async with socket_of(host, user) as socket:
             await socket.say("again", AGENT, conversationId=str(execution.conversation_id))
             assert (await socket.end())["type"] == "execution-completed"
