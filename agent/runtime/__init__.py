@@ -41,7 +41,7 @@ from agent.runtime.model import (
     StreamError,
 )
 from agent.runtime.ports import Clock, MonotonicClock, ToolDecision, ToolPolicy
-from agent.runtime.registry import Registration, ToolRegistry, ToolRegistrySnapshot
+from agent.runtime.registry import Registration, ToolInspection, ToolProvider, ToolRegistry, ToolRegistrySnapshot
 from agent.runtime.runtime import AgentRuntime, create_runtime
 from agent.runtime.state import ExecutionState
 from agent.runtime.tools import (
@@ -110,9 +110,11 @@ __all__ = [
     "ToolDecision",
     "ToolDefinition",
     "ToolFailed",
+    "ToolInspection",
     "ToolInterceptor",
     "ToolInvocation",
     "ToolPolicy",
+    "ToolProvider",
     "ToolRegistry",
     "ToolRegistrySnapshot",
     "ToolResultBlock",

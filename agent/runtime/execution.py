@@ -16,7 +16,9 @@ import asyncio
 import logging
 import math
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -24,10 +26,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from agent.runtime import events as ev
 from agent.runtime.cancellation import CancelSignal
 from agent.runtime.exceptions import AgentError, InvalidArgument, InvalidState, LimitExceeded
+from agent.runtime.history import History
 from agent.runtime.hooks import HookContext, HookRunner
+from agent.runtime.ids import message_id
 from agent.runtime.interrupts import APPROVED, Decision, InterruptSlot
-from agent.runtime.messages import AgentMessage, Context, ModelContext, Usage
+from agent.runtime.messages import AgentMessage, Context, ModelContext, ToolCallBlock, ToolResultBlock, Usage
 from agent.runtime.recovery import CallState, close_open_calls
+from agent.runtime.tools import ToolInvocation
 from agent.runtime.values import clean_text
 
 if TYPE_CHECKING:
@@ -92,7 +97,10 @@ class AgentExecution:
         self.added: list[AgentMessage] = []
         self.model_context = spec.context.model_context
         self.usage = Usage(input_tokens=0, output_tokens=0, total_tokens=0)
+        self.history = History()
         self.calls: dict[str, CallState] = {}
+        self._batch: deque[ToolCallBlock] = deque()
+        self._results: dict[str, ToolResultBlock] = {}
         self.slot = InterruptSlot()
         self.hook_context = HookContext(spec.trace_id, spec.conversation_id)
         self._hooks = HookRunner(runtime.hooks, self.hook_context, runtime.on_hook_error)
@@ -194,6 +202,39 @@ class AgentExecution:
             self.model_context = model_context
         self.publish(ev.MessagesAdded(tuple(self.added), start, self.model_context))
 
+    def open_batch(self, calls: Sequence[ToolCallBlock]) -> None:
+        """Expect results for these calls; they are published in this order."""
+        self._batch = deque(calls)
+        self._results = {}
+
+    def has_result(self, call: ToolCallBlock) -> bool:
+        return call.call_id in self._results or call not in self._batch
+
+    def add_result(self, block: ToolResultBlock) -> None:
+        """Take in the one result of a call of the batch, and publish what is next in order."""
+        self._results[block.call_id] = block
+        while self._batch and (next_block := self._results.pop(self._batch[0].call_id, None)):
+            self._batch.popleft()
+            self.history.answer(next_block)
+            self.add_message(AgentMessage(id=message_id(), role="tool", blocks=(next_block,)))
+
+    @contextmanager
+    def failing(self) -> Iterator[None]:
+        """End the run at once with what is raised inside, instead of when all tasks beside it have ended."""
+        try:
+            yield
+        except GateClosed:
+            pass
+        except AgentError as error:
+            self._close(error)
+        except Exception as error:
+            logger.exception("run %s failed", self.id)
+            self._close(_unknown(error))
+
+    def late(self, invocation: ToolInvocation, raised: bool) -> None:
+        """Note that a tool ended after its run had; nothing of it is published."""
+        self.runtime.ended_late(invocation, raised)
+
     # The end
 
     def _deliver(self, events: Sequence[ev.Event]) -> None:
@@ -244,7 +285,7 @@ class AgentExecution:
         self._timer.cancel()
         self.signal.fire(_reason(end))
         self.slot.close()
-        repairs = close_open_calls(self.added, self.calls)
+        repairs = close_open_calls(self.added, self.calls, self._results)
         start = len(self.added)
         self.added.extend(repairs)
         messages = tuple(self.added)

@@ -1,33 +1,21 @@
-"""The agent loop: model call, preflight, tools, again (R1, R52, R71-R85)."""
+"""The agent loop: model call, preflight, tools, again (R1, R52, R71-R77)."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
-
-from pydantic import ValidationError
+from typing import TYPE_CHECKING
 
 from agent.runtime import events as ev
 from agent.runtime.assembly import AssembledBlock, AssembledCall, MessageAssembler
-from agent.runtime.exceptions import AgentError, LimitExceeded, ModelProtocolError, ToolFailed
-from agent.runtime.hooks import model_stream, tool_call
-from agent.runtime.ids import interrupt_id, message_id
-from agent.runtime.interrupts import Decision
-from agent.runtime.messages import (
-    AgentMessage,
-    Block,
-    ModelContext,
-    TextBlock,
-    ToolCallBlock,
-    ToolExecution,
-    Usage,
-    tool_result,
-)
+from agent.runtime.batch import refuse_batch, run_batch
+from agent.runtime.exceptions import LimitExceeded, ModelProtocolError
+from agent.runtime.history import History
+from agent.runtime.hooks import model_stream
+from agent.runtime.ids import message_id
+from agent.runtime.messages import AgentMessage, Block, ModelContext, TextBlock, ToolCallBlock, Usage
 from agent.runtime.model import ModelRequest
-from agent.runtime.preflight import check_budget, check_history, check_stop, find_problem
-from agent.runtime.tools import ToolCallResult, ToolContext, ToolDefinition, ToolInvocation
+from agent.runtime.preflight import check_budget, check_stop, find_problem
 from agent.runtime.values import FrozenDict
 
 if TYPE_CHECKING:
@@ -40,7 +28,7 @@ async def run_loop(run: AgentExecution) -> ev.Outcome:
     run.publish(
         ev.ExecutionStarted(spec.conversation_id, spec.agent, len(spec.context.messages), run.snapshot.revision)
     )
-    issued = check_history((*spec.context.messages, spec.input))
+    run.history = History.of((*spec.context.messages, spec.input))
     run.add_message(spec.input)
     accepted = 0
     for call_index in range(1, limits.max_model_calls + 1):
@@ -54,7 +42,7 @@ async def run_loop(run: AgentExecution) -> ev.Outcome:
         problems: dict[int, str] = {}
         if calls:
             check_budget(limits, model_calls=call_index, accepted=accepted, batch=len(calls))
-            problems = preflight(run, calls, issued)
+            problems = preflight(run, calls)
             accepted += len(calls)
         message = stable_message(run, call_index, answer, blocks, problems)
         if not calls:
@@ -62,12 +50,9 @@ async def run_loop(run: AgentExecution) -> ev.Outcome:
             return ev.MaxTokens() if stop.stop_reason == "max-tokens" else completed
         assert message is not None
         if problems:
-            for index, call in enumerate(message.tool_calls):
-                why = problems.get(index, "not executed, because another call of the same answer was not valid")
-                add_result(run, call, why, failed=True, execution="not-executed")
-            continue
-        for call in message.tool_calls:
-            await run_tool(run, call)
+            refuse_batch(run, message.tool_calls, problems)
+        else:
+            await run_batch(run, message.tool_calls)
     raise LimitExceeded(f"more than {limits.max_model_calls} model calls", code="AGENT_MAX_MODEL_CALLS")
 
 
@@ -137,8 +122,9 @@ def keep_shown_text(run: AgentExecution, answer: Answer) -> None:
             run.add_message(AgentMessage(id=answer.message_id, role="assistant", blocks=(TextBlock(text=text),)))
 
 
-def preflight(run: AgentExecution, calls: list[AssembledCall], issued: set[str]) -> dict[int, str]:
+def preflight(run: AgentExecution, calls: list[AssembledCall]) -> dict[int, str]:
     """Check the whole batch before any of it runs (R74); returns the problems by position under the policy `report`."""
+    issued = run.history.issued
     problems: dict[int, str] = {}
     for index, call in enumerate(calls):
         problem = find_problem(call, run.snapshot, issued)
@@ -174,141 +160,6 @@ def stable_message(
     message = AgentMessage(id=answer.message_id, role="assistant", blocks=tuple(stable))
     run.add_message(message, context)
     return message
-
-
-async def run_tool(run: AgentExecution, call: ToolCallBlock) -> None:
-    """Run one call: rights, confirmation, rights again, dispatch, result (R78-R85)."""
-    run.check()
-    definition = run.snapshot.get(call.name)
-    assert definition is not None
-    context = ToolContext(
-        execution_id=run.id,
-        call_id=call.call_id,
-        trace_id=run.spec.trace_id,
-        conversation_id=run.spec.conversation_id,
-        principal=run.spec.principal,
-        signal=run.signal,
-        progress=lambda text: run.progress(call.call_id, text),
-    )
-    invocation = ToolInvocation(call.call_id, call.name, call.input, context)
-    verdict = await judge(run, definition, invocation)
-    if verdict is not None and verdict.verdict == "deny":
-        return add_result(run, call, verdict.reason or "this tool may not be used", failed=True)
-    if definition.needs_confirmation or (verdict is not None and verdict.verdict == "confirm"):
-        decision = await ask(run, definition, invocation, verdict.reason if verdict else None)
-        if not decision.allows:
-            why = "Nobody answered in time." if decision.kind == "timeout" else "The user rejected this call."
-            return add_result(run, call, " ".join(filter(None, (why, decision.reason))), failed=True)
-        if decision.arguments is not None:
-            invocation = ToolInvocation(call.call_id, call.name, decision.arguments, context)
-        verdict = await judge(run, definition, invocation)
-        if verdict is not None and verdict.verdict == "deny":
-            return add_result(run, call, verdict.reason or "this tool may not be used any more", failed=True)
-    run.check()
-    run.publish(ev.StatusChanged("calling-tool"))
-    run.publish(ev.ToolCallStarted(call.call_id, call.name, invocation.arguments))
-    run.check()
-    run.calls[call.call_id] = "started"
-    result = await dispatch(run, invocation)
-    run.check()
-    if len(result.content) > run.runtime.limits.max_tool_result_characters:
-        run.calls[call.call_id] = "omitted"
-        raise LimitExceeded(
-            f"{call.name} returned {len(result.content):,} characters", code="TOOL_RESULT_LIMIT_EXCEEDED"
-        )
-    run.publish(ev.ToolCallCompleted(call.call_id, call.name, result.is_error))
-    add_result(run, call, result.content, failed=result.is_error, execution="completed")
-    return None
-
-
-async def judge(run: AgentExecution, definition: ToolDefinition, invocation: ToolInvocation) -> Any:
-    """Ask the host's policy, if there is one."""
-    policy = run.runtime.policy
-    if policy is None:
-        return None
-    verdict = await policy.decide(definition, invocation)
-    run.check()
-    return verdict
-
-
-async def ask(
-    run: AgentExecution, definition: ToolDefinition, invocation: ToolInvocation, reason: str | None
-) -> Decision:
-    """Ask a person and wait for the answer, at most `confirmation_timeout` seconds (R86-R91)."""
-    interrupt = ev.Interrupt(id=interrupt_id(), tool=definition, arguments=invocation.arguments, reason=reason)
-    answer = run.slot.open(interrupt)
-    run.publish(ev.StatusChanged("waiting-confirmation"))
-    run.publish(ev.InterruptRequested(interrupt, invocation.call_id))
-
-    def expire() -> None:
-        if not answer.done():
-            run.slot.answer(interrupt.id, Decision("timeout"))
-
-    timer = run.runtime.clock.call_later(run.runtime.confirmation_timeout, expire)
-    try:
-        decision = await answer
-    finally:
-        timer.cancel()
-    run.check()
-    run.publish(ev.InterruptResolved(interrupt.id, decision.allows))
-    return decision
-
-
-async def dispatch(run: AgentExecution, invocation: ToolInvocation) -> ToolCallResult:
-    """Call the tool through the interceptors; returns its checked result, raises what ends the run (R81-R84)."""
-    try:
-        raw = await tool_call(run.snapshot.invoke, run.runtime.tool_interceptors, invocation)
-    except asyncio.CancelledError as error:
-        task = asyncio.current_task()
-        if not run.open or (task is not None and task.cancelling()):
-            raise
-        return raised(run, invocation, error)
-    except Exception as error:
-        if isinstance(error, AgentError) and not isinstance(error, ToolFailed):
-            raise
-        return raised(run, invocation, error)
-    return checked(raw, invocation.call_id)
-
-
-def raised(run: AgentExecution, invocation: ToolInvocation, error: BaseException) -> ToolCallResult:
-    """Apply the policy for tools that raise: end the run (R81), or tell the model without details."""
-    if run.runtime.tool_exceptions == "fail":
-        if isinstance(error, ToolFailed):
-            raise error
-        raise ToolFailed(f"{invocation.name} failed: {type(error).__name__}") from error
-    run.runtime.report(invocation, error)
-    return ToolCallResult(
-        tool_call_id=invocation.call_id, content=f"{invocation.name} failed with an internal error.", is_error=True
-    )
-
-
-def checked(raw: object, call_id: str) -> ToolCallResult:
-    """Return a tool's answer as a frozen result; only the declared type or a plain mapping will do (R82, R83)."""
-    if type(raw) is ToolCallResult:
-        result = raw
-    elif type(raw) is dict:
-        try:
-            result = ToolCallResult.from_wire(raw)
-        except ValidationError as error:
-            raise ModelProtocolError(f"a tool result breaks the contract: {error.error_count()} faults") from error
-    else:
-        raise ModelProtocolError(f"a tool returned {type(raw).__name__}, no tool result")
-    if result.tool_call_id != call_id:
-        raise ModelProtocolError(f"a tool answered call {result.tool_call_id!r} instead of {call_id!r}")
-    return result
-
-
-def add_result(
-    run: AgentExecution,
-    call: ToolCallBlock,
-    text: str,
-    *,
-    failed: bool,
-    execution: ToolExecution = "not-executed",
-) -> None:
-    """Add the `tool` message that answers `call`."""
-    block = tool_result(call, text, status="error" if failed else "success", execution=execution)
-    run.add_message(AgentMessage(id=message_id(), role="tool", blocks=(block,)))
 
 
 def add_usage(total: Usage, more: Usage) -> Usage:

@@ -2,30 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 from agent.runtime.assembly import AssembledCall
 from agent.runtime.exceptions import LimitExceeded, ModelProtocolError
 from agent.runtime.limits import Limits
-from agent.runtime.messages import AgentMessage, StopReason, ToolResultBlock
+from agent.runtime.messages import StopReason
 from agent.runtime.registry import ToolRegistrySnapshot
-
-
-def check_history(messages: Iterable[AgentMessage]) -> set[str]:
-    """Return the call ids of a history; raises `ModelProtocolError` where one repeats or a result has no call (R75)."""
-    issued: set[str] = set()
-    answered: set[str] = set()
-    for message in messages:
-        for block in message.blocks:
-            if block.type == "tool-call":
-                if block.call_id in issued:
-                    raise ModelProtocolError(f"the history has the call id {block.call_id!r} twice")
-                issued.add(block.call_id)
-            elif isinstance(block, ToolResultBlock):
-                if block.call_id not in issued or block.call_id in answered:
-                    raise ModelProtocolError(f"the history has a result without its call {block.call_id!r}")
-                answered.add(block.call_id)
-    return issued
 
 
 def check_stop(stop_reason: StopReason, calls: int, blocks: int) -> None:

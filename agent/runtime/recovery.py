@@ -21,16 +21,24 @@ _WORDS: Mapping[ToolExecution, str] = {
 }
 
 
-def close_open_calls(messages: Sequence[AgentMessage], states: Mapping[str, CallState]) -> tuple[AgentMessage, ...]:
+def close_open_calls(
+    messages: Sequence[AgentMessage],
+    states: Mapping[str, CallState],
+    results: Mapping[str, ToolResultBlock] | None = None,
+) -> tuple[AgentMessage, ...]:
     """Return the `tool` messages that answer each call of `messages` that has no result yet.
 
-    `states` says of the calls that were dispatched how far they came.
+    `states` says of the calls that were dispatched how far they came; `results` are those that have ended and whose
+    turn to be published had not come.
     """
     answered = {block.call_id for message in messages for block in message.blocks if isinstance(block, ToolResultBlock)}
     repairs: list[AgentMessage] = []
     for message in messages:
         for call in message.tool_calls:
             if call.call_id in answered:
+                continue
+            if results and (real := results.get(call.call_id)):
+                repairs.append(AgentMessage(id=message_id(), role="tool", blocks=(real,)))
                 continue
             execution: ToolExecution = "not-executed"
             if state := states.get(call.call_id):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, TypeAlias
 
 from agent.runtime.exceptions import InvalidArgument
@@ -20,13 +20,16 @@ from agent.runtime.tools import Tool, ToolInvocation
 logger = logging.getLogger("agent.runtime")
 
 FaultPolicy: TypeAlias = Literal["fail", "report"]
+OnLateEnd: TypeAlias = Callable[[ToolInvocation, bool], None]
 
 
 class AgentRuntime:
     """Starts runs of one agent; keeps no "current run" (R53).
 
     `tool_call_errors` and `tool_exceptions` say whether a bad call and a tool that raises end the run (`fail`, the
-    contract's own rule) or are told to the model (`report`). Times are in seconds.
+    contract's own rule) or are told to the model (`report`). `call_trace` is a hook that comes before all others
+    (R118). `on_late_end(invocation, raised)` hears of tools that ended after their run had, to be audited. Times are in
+    seconds.
     """
 
     def __init__(
@@ -37,17 +40,23 @@ class AgentRuntime:
         limits: Limits,
         clock: Clock | None = None,
         policy: ToolPolicy | None = None,
+        call_trace: AgentHook | None = None,
         hooks: Sequence[AgentHook] = (),
         on_hook_error: OnHookError | None = None,
         model_interceptors: Sequence[ModelInterceptor] = (),
         tool_interceptors: Sequence[ToolInterceptor] = (),
         tool_call_errors: FaultPolicy = "fail",
         tool_exceptions: FaultPolicy = "fail",
+        parallel_tool_execution: bool = False,
+        max_concurrent_tools: int = 5,
+        on_late_end: OnLateEnd | None = None,
         cancel_grace_period: float = 5.0,
         confirmation_timeout: float = 300.0,
         max_tokens: int | None = None,
         temperature: float | None = None,
     ) -> None:
+        if max_concurrent_tools < 1:
+            raise InvalidArgument(f"max_concurrent_tools is at least 1, got {max_concurrent_tools!r}")
         if not isinstance(limits, Limits):
             raise InvalidArgument(f"all five limits must be given, got {limits!r}")
         self.model = model
@@ -55,12 +64,15 @@ class AgentRuntime:
         self.limits = limits
         self.clock = clock or MonotonicClock()
         self.policy = policy
-        self.hooks = tuple(hooks)
+        self.hooks = tuple(hooks) if call_trace is None else (call_trace, *hooks)
         self.on_hook_error = on_hook_error
         self.model_interceptors = tuple(model_interceptors)
         self.tool_interceptors = tuple(tool_interceptors)
         self.tool_call_errors = tool_call_errors
         self.tool_exceptions = tool_exceptions
+        self.parallel_tool_execution = parallel_tool_execution
+        self.max_concurrent_tools = max_concurrent_tools
+        self.on_late_end = on_late_end
         self.cancel_grace_period = cancel_grace_period
         self.confirmation_timeout = confirmation_timeout
         self.max_tokens = max_tokens
@@ -100,6 +112,13 @@ class AgentRuntime:
             observer=observer,
         )
         return AgentExecution(self, spec)
+
+    def ended_late(self, invocation: ToolInvocation, raised: bool) -> None:
+        """Hand the late end of a tool to whoever audits; without anybody it is logged."""
+        if self.on_late_end is not None:
+            self.on_late_end(invocation, raised)
+        else:
+            logger.warning("tool %s ended after run %s", invocation.name, invocation.context.execution_id)
 
     def report(self, invocation: ToolInvocation, error: BaseException) -> None:
         """Log a tool's exception that the model is told about without details."""

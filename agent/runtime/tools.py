@@ -64,7 +64,9 @@ class ToolContext:
     """Where a call happens; handed to the tool beside its arguments, never filled by the model (R8).
 
     `principal` is the host's identity object for the person the run belongs to, None outside a host.
-    `progress` publishes a line of text as `tool-progress`; it may be called from any thread.
+    `progress` publishes a line of text as `tool-progress`; it may be called from any thread. `ended_late` is for
+    adapters whose work goes on after their task was cancelled: called on the loop, it notes that the work has
+    ended, and whether it raised.
     """
 
     execution_id: str
@@ -74,6 +76,7 @@ class ToolContext:
     principal: Any
     signal: CancelSignal
     progress: Callable[[str], None]
+    ended_late: Callable[[bool], None]
 
 
 @dataclass(frozen=True, slots=True)

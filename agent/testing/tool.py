@@ -86,6 +86,7 @@ async def call_tool(
         principal=principal,
         signal=signal or CancelSignal(),
         progress=progress,
+        ended_late=lambda raised: None,
     )
     result = await tool.handler(ToolInvocation(call, tool.definition.name, freeze_object(arguments or {}), context))
     return result if isinstance(result, ToolCallResult) else ToolCallResult.from_wire(result)

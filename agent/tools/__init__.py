@@ -1,7 +1,8 @@
-"""Tools: the decorator, the error that a tool reports, and the context that it may ask for."""
+"""Tools: the decorator, front-end tools, the error that a tool reports, and the context that it may ask for."""
 
 from agent.runtime.tools import ToolContext
-from agent.tools.exceptions import ToolDeclarationError, ToolError
+from agent.tools.client import client_tool
+from agent.tools.exceptions import ClientToolError, ToolDeclarationError, ToolError
 from agent.tools.function import tool
 
-__all__ = ["ToolContext", "ToolDeclarationError", "ToolError", "tool"]
+__all__ = ["ClientToolError", "ToolContext", "ToolDeclarationError", "ToolError", "client_tool", "tool"]

@@ -2,10 +2,13 @@
 
 ToolError             the tool says that it could not do what was asked; the model is told and the run goes on (R80)
 ToolDeclarationError  a function cannot become a tool; raised while the module is imported
+ClientToolError       INVALID_ARGUMENT: a front-end tool cannot be registered (R101, R105)
 ArgumentsError        the model's arguments break the input schema; the function is not called (R106)
 """
 
 from __future__ import annotations
+
+from agent.runtime.exceptions import InvalidArgument
 
 
 class ToolError(Exception):
@@ -18,6 +21,10 @@ class ToolError(Exception):
 
 class ToolDeclarationError(TypeError):
     """Raised when a decorated function lacks what a tool needs."""
+
+
+class ClientToolError(InvalidArgument):
+    """Raised when the name, description or input schema of a front-end tool cannot be used; the message says where."""
 
 
 class ArgumentsError(ValueError):

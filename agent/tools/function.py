@@ -11,7 +11,15 @@ import orjson
 from pydantic import BaseModel, ValidationError
 
 from agent.runtime.exceptions import ToolFailed
-from agent.runtime.tools import TOOL_NAME, Tool, ToolAnnotations, ToolCallResult, ToolDefinition, ToolInvocation
+from agent.runtime.tools import (
+    TOOL_NAME,
+    Tool,
+    ToolAnnotations,
+    ToolCallResult,
+    ToolContext,
+    ToolDefinition,
+    ToolInvocation,
+)
 from agent.runtime.values import MAX_DEPTH, freeze
 from agent.tools.docstring import read_docstring
 from agent.tools.exceptions import ArgumentsError, ToolDeclarationError, ToolError
@@ -102,16 +110,18 @@ class FunctionHandler:
             return _result(invocation, f"Invalid arguments for {self.name}: {error}", is_error=True)
         arguments.update((name, invocation.context) for name in self.parameters.context_names)
         try:
-            value = await self._call(arguments)
+            value = await self._call(arguments, invocation.context)
         except ToolError as error:
             return _result(invocation, error.message or f"{self.name} failed", is_error=True)
         if isinstance(value, ToolCallResult):
             return value
         return _result(invocation, self._content(value), is_error=False)
 
-    async def _call(self, arguments: dict[str, Any]) -> Any:
+    async def _call(self, arguments: dict[str, Any], context: ToolContext) -> Any:
         call = partial(self.function, **arguments)
-        value = call() if inspect.iscoroutinefunction(self.function) else await run_in_thread(call, name=self.name)
+        if inspect.iscoroutinefunction(self.function):
+            return await call()
+        value = await run_in_thread(call, name=self.name, ended_late=context.ended_late)
         return await value if inspect.isawaitable(value) else value
 
     def _content(self, value: Any) -> str:

@@ -1,8 +1,8 @@
 """Running a blocking function beside the event loop.
 
 Each call has a daemon thread of its own. A thread cannot be stopped from outside: when the waiting task is cancelled,
-the thread is abandoned, its late outcome is dropped, and it holds up neither a pool that others wait for nor the exit
-of the process.
+the thread is abandoned, its late outcome is dropped (that it came is noted), and it holds up neither a pool that others
+wait for nor the exit of the process.
 """
 
 from __future__ import annotations
@@ -15,16 +15,19 @@ from contextlib import suppress
 from typing import Any
 
 
-async def run_in_thread(function: Callable[[], Any], *, name: str) -> Any:
-    """Return what `function` returns, called in a daemon thread with a copy of the caller's context variables."""
+async def run_in_thread(function: Callable[[], Any], *, name: str, ended_late: Callable[[bool], None]) -> Any:
+    """Return what `function` returns, called in a daemon thread with a copy of the caller's context variables.
+
+    `ended_late(raised)` is called on the loop when the thread ends after its caller was cancelled.
+    """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
     context = contextvars.copy_context()
 
     def settle(outcome: Any, error: BaseException | None) -> None:
         if future.done():  # the caller was cancelled meanwhile
-            return
-        if error is None:
+            ended_late(error is not None)
+        elif error is None:
             future.set_result(outcome)
         else:
             future.set_exception(error)

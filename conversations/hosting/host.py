@@ -179,6 +179,7 @@ class ExecutionHost:
                 policy=HostedPolicy(self, user),
                 hooks=[AuditHook(self.trail, user_id=user.pk, execution_id=run.id)] if self.par.audit_enabled else [],
                 tool_interceptors=[run],
+                on_late_end=run.ended_late,
                 tool_call_errors=setup.tool_call_errors,
                 tool_exceptions=setup.tool_exceptions,
                 cancel_grace_period=self.par.cancel_grace_period,

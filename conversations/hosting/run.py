@@ -11,6 +11,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from agent.governance.audit import AuditEntry
 from agent.runtime import events as ev
 from agent.runtime.exceptions import AgentError
 from agent.runtime.execution import AgentExecution
@@ -88,6 +89,20 @@ class HostedRun:
             await self.checkpoint(invocation.call_id)
             execution.check()
         return await next(invocation)
+
+    def ended_late(self, invocation: ToolInvocation, raised: bool) -> None:
+        """Audit that a tool ended after its run had; nobody sees its result."""
+        self.host.trail.add(
+            AuditEntry(
+                event="tool-finished-after-cancel",
+                user_id=self.begun.user_id,
+                execution_id=self.id,
+                conversation_id=self.begun.conversation_id,
+                trace_id=self.begun.trace_id,
+                tool_name=invocation.name,
+                payload={"callId": invocation.call_id, "raised": raised},
+            )
+        )
 
     async def abandon(self, error: AgentError) -> None:
         """End a run that could not be set up."""

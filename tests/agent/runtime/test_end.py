@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
@@ -28,6 +29,7 @@ from agent.runtime import (
 )
 from agent.runtime.interrupts import Decision
 from agent.testing import EventRecorder, FakeClock, ScriptedModel, calls, says, scripted_tool
+from agent.tools import tool
 
 
 def executions(messages: Sequence[AgentMessage]) -> list[str]:
@@ -346,3 +348,36 @@ def test_any_interleaving_ends_in_one_terminal_event_with_one_result_for_each_ca
         assert not others, others
 
     asyncio.run(play())
+
+
+async def test_a_tool_that_ends_after_its_run_is_audited_and_not_published() -> None:
+    """DESIGN 3: "finished after cancel", for coroutines that do not listen and for threads."""
+    deaf, ended, recorder = Deaf(), asyncio.Queue[tuple[str, bool]](), EventRecorder()
+    release = threading.Event()
+
+    async def wait(_: object) -> str:
+        await deaf.wait()
+        return "late"
+
+    @tool(name="thread")
+    def block() -> str:
+        """Wait."""
+        release.wait(10)
+        raise OSError("late")
+
+    runtime = create_runtime(
+        ScriptedModel(calls(("thread", {}), ("task", {}))),
+        [block, scripted_tool("task", wait)],
+        parallel_tool_execution=True,
+        on_late_end=lambda invocation, raised: ended.put_nowait((invocation.name, raised)),
+    )
+    execution = runtime.start("Hi", observer=recorder)
+    await deaf.waiting.wait()
+    await recorder.wait_for(lambda event: event.type == "tool-call-started" and event.tool_name == "thread")
+    execution.cancel()
+    published = len(recorder.events)
+    deaf.release.set()
+    release.set()
+    assert {await ended.get(), await ended.get()} == {("thread", True), ("task", False)}
+    assert len(recorder.events) == published
+    await execution.result

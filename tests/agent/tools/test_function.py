@@ -324,7 +324,7 @@ import asyncio, threading
 from agent.tools.threads import run_in_thread
 
 async def main():
-    task = asyncio.ensure_future(run_in_thread(threading.Event().wait, name="stuck"))
+    task = asyncio.ensure_future(run_in_thread(threading.Event().wait, name="stuck", ended_late=print))
     await asyncio.sleep(0)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
