@@ -1,20 +1,19 @@
 """The small schema subset of front-end tools, compiled once into a validator (R105).
 
 Every node has a `type`, one name or a list of names. Beside it there are `properties`, `required` and
-`additionalProperties` for objects, `items` for arrays, `enum` of primitives, `title` and `description`; any other keyword
-is refused, so that nothing a schema says is silently ignored. What the keywords mean is what JSON Schema 2020-12 says:
-5.0 is an integer, true is none, and an enum compares numbers by value.
+`additionalProperties` for objects, `items` for arrays, `enum` of primitives, `title` and `description`. Any other
+keyword is refused, so that nothing a schema says is silently ignored. The keywords mean what they mean in JSON Schema
+2020-12: 5.0 is an integer, true is none, and an enum compares numbers by value.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from agent.runtime.values import FrozenDict, clean_text, freeze_object
+from agent.runtime.values import FrozenDict, clean_text, freeze, freeze_object
 from agent.tools.exceptions import ClientToolError
 
 MAX_SCHEMA_DEPTH = 32
@@ -23,7 +22,8 @@ MAX_PROBLEMS = 8
 _TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
 _OBJECT_KEYWORDS = ("properties", "required", "additionalProperties")
 _KEYWORDS = ("type", *_OBJECT_KEYWORDS, "items", "enum", "title", "description")
-_SHOWN = 80  # characters of what a model or a client wrote that a message repeats
+_SHOWN = 80  # characters of one value that a message repeats
+_LISTED = 20  # values that a message lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class ClientSchema:
 
 
 def compile_schema(schema: object) -> ClientSchema:
-    """Compile the input schema of a front-end tool; raises `ClientToolError`, which names the place, if it cannot be."""
+    """Compile the input schema of a front-end tool; raises `ClientToolError`, which names the place in the schema."""
     root = _compile(schema, "", 0)
     if "object" not in root.types:
         raise _error("", f"'type' must include 'object', got {_types_text(root.types)}")
@@ -63,7 +63,7 @@ class _Node:
             yield f"{_place(path)} must be of type {_types_text(self.types)}, got {found}"
             return
         if self.enum is not None and not any(_equal(value, allowed) for allowed in self.enum):
-            yield f"{_place(path)} must be one of {', '.join(map(_shown, self.enum))}"
+            yield f"{_place(path)} must be one of {_listed(self.enum)}"
         if isinstance(value, Mapping):
             yield from self._object_problems(value, path)
         elif self.items is not None and isinstance(value, list | tuple):
@@ -79,8 +79,7 @@ class _Node:
             if node is not None:
                 yield from node.problems(item, _below(path, name))
             elif not self.additional:
-                known = ", ".join(map(repr, self.properties)) or "none"
-                yield f"{_place(_below(path, name))} is not known here (known: {known})"
+                yield f"{_place(_below(path, name))} is not known here (known: {_listed(self.properties) or 'none'})"
 
 
 def _compile(schema: object, path: str, depth: int) -> _Node:
@@ -141,9 +140,11 @@ def _read_enum(schema: Mapping[str, Any], path: str) -> tuple[Any, ...] | None:
     if not values:
         raise _error(path, "'enum' is empty")
     for value in values:
-        if not isinstance(value, str | int | float | None) or (isinstance(value, float) and not math.isfinite(value)):
+        if not isinstance(value, str | int | float | None):
             raise _error(path, f"'enum' holds strings, numbers, booleans and null only, got {_shown(value)}")
-    return tuple(clean_text(value) if isinstance(value, str) else value for value in values)
+        if not isinstance(value, str) and freeze(value) != value:
+            raise _error(path, f"{_shown(value)} in 'enum' is no number that arguments can have")
+    return tuple(map(freeze, values))
 
 
 def _expect(path: str, keyword: str, value: Any, kind: Any, words: str) -> Any:
@@ -191,6 +192,11 @@ def _place(path: str) -> str:
 
 def _types_text(types: tuple[str, ...]) -> str:
     return " or ".join(types)
+
+
+def _listed(values: Iterable[object]) -> str:
+    shown = [_shown(value) for value in islice(values, _LISTED + 1)]
+    return ", ".join(shown[:_LISTED] + ["…"] * (len(shown) > _LISTED))
 
 
 def _shown(value: object) -> str:
