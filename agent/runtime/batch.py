@@ -77,6 +77,7 @@ class Call:
         self.execution = run
         self.block = block
         self._definition = definition
+        self.invocation: ToolInvocation
         self.context = ToolContext(
             execution_id=run.id,
             call_id=block.call_id,

@@ -26,7 +26,12 @@ class Value(BaseModel):
     """Base of all stable values: frozen, exact, snake_case in Python and camelCase on the wire."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True, validate_by_alias=True
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        defer_build=True,
     )
 
     @classmethod
