@@ -18,6 +18,8 @@ from agent.runtime import (
     CancelSignal,
     Context,
     Event,
+    HookContext,
+    HookEvent,
     InvalidArgument,
     InvalidState,
     Life,
@@ -27,6 +29,7 @@ from agent.runtime import (
     ToolResultBlock,
     create_runtime,
 )
+from agent.runtime.events import ToolCallStarted
 from agent.runtime.interrupts import Decision
 from agent.testing import EventRecorder, FakeClock, ScriptedModel, calls, says, scripted_tool
 from agent.tools import tool
@@ -293,11 +296,22 @@ async def test_progress_is_published_from_a_thread_and_dropped_after_the_end() -
 ACTIONS = st.lists(st.sampled_from(["step", "cancel", "approve", "reject", "tick", "release"]), max_size=30)
 
 
-@given(ACTIONS, st.booleans(), st.booleans())
+FAULTS = st.sets(st.sampled_from(["tool", "observer", "hook", "terminal hook"]))
+
+
+@given(ACTIONS, FAULTS, st.booleans())
 def test_any_interleaving_ends_in_one_terminal_event_with_one_result_for_each_call(
-    actions: list[str], tool_raises: bool, observer_raises: bool
+    actions: list[str], faults: set[str], parallel: bool
 ) -> None:
-    """R10, R60, E5 under interleavings of steps, cancel, answers, time and tools that raise."""
+    """R10, R60, E5 under interleavings of steps, cancel, answers, time, and whatever may raise."""
+
+    class Hook:
+        def on_event(self, event: HookEvent, context: HookContext) -> None:
+            ordinary = "hook" in faults and event.type == "model-call-completed" and event.payload["callIndex"] == 2
+            if ordinary or (
+                "terminal hook" in faults and event.type.startswith("execution-") and "started" not in event.type
+            ):
+                raise OSError("hook")
 
     async def play() -> None:
         clock, recorder, gate = FakeClock(), EventRecorder(), asyncio.Event()
@@ -306,17 +320,24 @@ def test_any_interleaving_ends_in_one_terminal_event_with_one_result_for_each_ca
         def observe(events: Sequence[Event]) -> None:
             nonlocal raised
             recorder(events)
-            if observer_raises and not raised and any(event.type == "tool-call-completed" for event in events):
+            if "observer" in faults and not raised and any(event.type == "tool-call-completed" for event in events):
                 raised = True
                 raise OSError("gone")
 
-        free = scripted_tool("free", OSError("x") if tool_raises else "x", gate=gate)
+        free = scripted_tool("free", OSError("x") if "tool" in faults else "x", gate=gate)
         asked = scripted_tool("asked", "y", require_confirmation=True)
         model = ScriptedModel(
-            calls(("free", {}), ("asked", {}), text="a"), says("b", gate, "c", reasoning="r"), says("d")
+            calls(("free", {}), ("asked", {}), ("free", {}), text="a"), says("b", gate, "c", reasoning="r"), says("d")
         )
         runtime = create_runtime(
-            model, [free, asked], PartialLimits(max_duration_ms=10_000), clock=clock, cancel_grace_period=1.0
+            model,
+            [free, asked],
+            PartialLimits(max_duration_ms=10_000),
+            clock=clock,
+            cancel_grace_period=1.0,
+            hooks=[Hook()],
+            on_hook_error=lambda failure: None,
+            parallel_tool_execution=parallel,
         )
         execution = runtime.start("Hi", observer=observe)
         for action in actions:
@@ -342,8 +363,11 @@ def test_any_interleaving_ends_in_one_terminal_event_with_one_result_for_each_ca
         issued = [call.call_id for message in recovered.messages for call in message.tool_calls]
         answered = [b.call_id for m in recovered.messages for b in m.blocks if isinstance(b, ToolResultBlock)]
         assert sorted(issued) == sorted(answered)
-        assert len(free.invocations) <= 1
+        assert len(free.invocations) <= 2
         assert len(asked.invocations) <= 1
+        assert len({invocation.call_id for invocation in free.invocations}) == len(free.invocations)
+        started = [event.call_id for event in recorder.events if isinstance(event, ToolCallStarted)]
+        assert len(set(started)) == len(started)
         others = asyncio.all_tasks() - {asyncio.current_task()}
         assert not others, others
 
