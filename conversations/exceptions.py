@@ -1,11 +1,11 @@
 """Errors of conversations.
 
 AgentError                        from agent.runtime
+├── ConversationNotFound          ┐
+├── ConversationConflict          │ from agent.runtime too: every store of conversations raises these
+├── CorruptRevision               ┘
 ├── AgentNotFound                 AGENT_NOT_FOUND: no such agent, or not for this person
-├── ConversationNotFound          CONVERSATION_NOT_FOUND: no such conversation, or somebody else's (R125)
 ├── ExecutionNotFound             EXECUTION_NOT_FOUND: no such execution, or somebody else's
-├── ConversationConflict          CONVERSATION_CONFLICT: the conversation went on meanwhile (R127, R140)
-├── CorruptRevision               REVISION_CORRUPT: what is stored cannot be read (R123)
 ├── ExecutionLost                 EXECUTION_LOST: the execution has ended or belongs to another process
 ├── Unauthorized                  AUTH_REQUIRED: the account is closed or the sign-in is over
 ├── Forbidden                     FORBIDDEN: the credentials do not reach that far
@@ -15,7 +15,20 @@ AgentError                        from agent.runtime
 
 from __future__ import annotations
 
-from agent.runtime.exceptions import AgentError
+from agent.runtime.exceptions import AgentError, ConversationConflict, ConversationNotFound, CorruptRevision
+
+__all__ = [
+    "AgentNotFound",
+    "ConversationConflict",
+    "ConversationNotFound",
+    "CorruptRevision",
+    "Draining",
+    "ExecutionLost",
+    "ExecutionNotFound",
+    "Forbidden",
+    "RateLimited",
+    "Unauthorized",
+]
 
 
 class AgentNotFound(AgentError):
@@ -24,32 +37,10 @@ class AgentNotFound(AgentError):
     code = "AGENT_NOT_FOUND"
 
 
-class ConversationNotFound(AgentError):
-    """Raised when a conversation does not exist; somebody else's looks the same."""
-
-    code = "CONVERSATION_NOT_FOUND"
-
-
 class ExecutionNotFound(AgentError):
     """Raised when an execution does not exist; somebody else's looks the same."""
 
     code = "EXECUTION_NOT_FOUND"
-
-
-class ConversationConflict(AgentError):
-    """Raised when the base of a change is no longer what the conversation stands at; nothing is merged."""
-
-    code = "CONVERSATION_CONFLICT"
-
-    def __init__(self, current_revision: int) -> None:
-        super().__init__(f"the conversation has moved on to revision {current_revision}; reload it")
-        self.current_revision = current_revision
-
-
-class CorruptRevision(AgentError):
-    """Raised when a stored revision is missing a part or cannot be read; names the revision."""
-
-    code = "REVISION_CORRUPT"
 
 
 class ExecutionLost(AgentError):

@@ -7,7 +7,10 @@ AgentError                        a stable `code` and a message a person can rea
 ├── InvalidState                  INVALID_STATE: the call does not fit the state of the execution
 ├── InvalidArgument               INVALID_ARGUMENT: the caller gave a value that cannot be used
 ├── ToolFailed                    TOOL_FAILED: a tool, adapter or interceptor raised (R81)
-└── ToolAlreadyRegisteredError    TOOL_ALREADY_REGISTERED: two sources offer one name (R99)
+├── ToolAlreadyRegisteredError    TOOL_ALREADY_REGISTERED: two sources offer one name (R99)
+├── ConversationNotFound          CONVERSATION_NOT_FOUND: no such conversation, or somebody else's (R125)
+├── ConversationConflict          CONVERSATION_CONFLICT: the conversation went on meanwhile (R127, R140)
+└── CorruptRevision               REVISION_CORRUPT: what is stored cannot be read (R123)
 """
 
 from __future__ import annotations
@@ -88,3 +91,25 @@ class ToolAlreadyRegisteredError(AgentError):
     """Raised when a second source offers a tool name that is taken (R99)."""
 
     code = "TOOL_ALREADY_REGISTERED"
+
+
+class ConversationNotFound(AgentError):
+    """Raised when a conversation does not exist; somebody else's looks the same (R125)."""
+
+    code = "CONVERSATION_NOT_FOUND"
+
+
+class ConversationConflict(AgentError):
+    """Raised when the base of a change is no longer what the conversation stands at; nothing is merged (R127)."""
+
+    code = "CONVERSATION_CONFLICT"
+
+    def __init__(self, current_revision: int) -> None:
+        super().__init__(f"the conversation has moved on to revision {current_revision}; reload it")
+        self.current_revision = current_revision
+
+
+class CorruptRevision(AgentError):
+    """Raised when what is stored is missing a part or cannot be read; names the conversation or revision (R123)."""
+
+    code = "REVISION_CORRUPT"
