@@ -44,7 +44,7 @@ class MarkdownRun:
 
     @property
     def dirty(self) -> bool:
-        return bool(self._fed or self._stopped)
+        return bool(self._fed or self._stopped or self._behind())
 
     def feed(self, events: Sequence[ev.Event]) -> None:
         """Note what a batch of events adds."""
@@ -70,7 +70,7 @@ class MarkdownRun:
         fed, self._fed = self._fed, set()
         stopped, self._stopped = self._stopped, set()
         rendered: Rendered = []
-        for key in sorted(fed | stopped):
+        for key in sorted(fed | stopped | self._behind()):
             stream = self._streams[key]
             rendered += [(key, part) for part in (stream.finish() if key in stopped else stream.tick())]
         self._open -= stopped
@@ -108,6 +108,9 @@ class MarkdownRun:
             self._fed.add(key)
         if stopped:
             self._stopped.add(key)
+
+    def _behind(self) -> set[Key]:
+        return {key for key in self._open if self._streams[key].behind}
 
     def _stop(self, key: Key) -> None:
         if key in self._open:
