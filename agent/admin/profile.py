@@ -51,7 +51,7 @@ class AgentProfileAdmin(ModelAdmin):
         (None, {"fields": ["name", "slug", "description", "enabled", "is_default", "order"]}),
         ("Model", {"fields": ["endpoint", "model", "temperature", "max_tokens"]}),
         ("Instructions", {"fields": ["system_prompt", "suggested_prompts"]}),
-        ("Tools", {"fields": ["tools", "all_tools", "tool_call_errors", "tool_exceptions"]}),
+        ("Tools", {"fields": ["tools", "all_tools", "tool_call_errors", "tool_exceptions", "parallel_tools"]}),
         ("Rules", {"fields": ["groups", "limits"]}),
         ("Times", {"fields": ["created_at", "updated_at"]}),
     ]

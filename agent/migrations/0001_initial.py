@@ -171,6 +171,13 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
+                    "parallel_tools",
+                    models.BooleanField(
+                        default=False,
+                        help_text="Run the tools of one answer side by side, where nobody has to confirm them.",
+                    ),
+                ),
+                (
                     "suggested_prompts",
                     models.JSONField(blank=True, default=list, help_text="A list of texts shown on an empty chat."),
                 ),

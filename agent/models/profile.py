@@ -72,6 +72,9 @@ class AgentProfile(models.Model):
     tool_exceptions = models.CharField(
         max_length=8, choices=OnError, default=OnError.REPORT, help_text="When a tool raises an error."
     )
+    parallel_tools = models.BooleanField(
+        default=False, help_text="Run the tools of one answer side by side, where nobody has to confirm them."
+    )
     suggested_prompts: models.JSONField[list[str], list[str]] = models.JSONField(
         default=list, blank=True, help_text="A list of texts shown on an empty chat."
     )

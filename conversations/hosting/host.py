@@ -182,6 +182,7 @@ class ExecutionHost:
                 on_late_end=run.ended_late,
                 tool_call_errors=setup.tool_call_errors,
                 tool_exceptions=setup.tool_exceptions,
+                parallel_tool_execution=setup.parallel_tools,
                 cancel_grace_period=self.par.cancel_grace_period,
                 confirmation_timeout=self.par.live_approval_timeout,
                 max_tokens=setup.model.max_tokens,

@@ -75,6 +75,7 @@ class RunSetup:
     limits: Limits
     tool_call_errors: FaultPolicy
     tool_exceptions: FaultPolicy
+    parallel_tools: bool
     context: Context
     message: AgentMessage
 
@@ -225,6 +226,7 @@ class Jobs:
             limits=Limits.from_wire(execution.limits),
             tool_call_errors=cast(FaultPolicy, profile.tool_call_errors),
             tool_exceptions=cast(FaultPolicy, profile.tool_exceptions),
+            parallel_tools=profile.parallel_tools,
             context=store.load_context(execution.conversation, execution.base),
             message=message,
         )

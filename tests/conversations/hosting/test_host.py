@@ -9,14 +9,15 @@ from uuid import uuid4
 import pytest
 from asgiref.sync import sync_to_async
 
-from agent.models import AuditRecord
+from agent.governance import tools as governed
+from agent.models import AgentProfile, AuditRecord, ToolRecord
 from agent.runtime import AgentMessage, ModelContext, TextBlock, ToolCallBlock
-from agent.testing import ScriptedModel, calls, says
+from agent.testing import ScriptedModel, calls, says, scripted_tool
 from conversations.exceptions import Draining
 from conversations.hosting.jobs import Begun, Jobs, StartRequest
 from conversations.models import Conversation, Execution, HostProcess, Revision, User
 from conversations.store import record_progress
-from tests.factories import AgentProfileFactory, UserFactory
+from tests.factories import AgentProfileFactory, ToolRecordFactory, UserFactory
 from tests.live import hosted, settled, socket_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -189,3 +190,33 @@ async def test_a_run_that_cannot_be_set_up_ends_in_words(user: User) -> None:
             failed = await socket.end()
             assert failed["errorMessage"] == "The agent could not be set up."
         assert (await only(Execution)).status == "failed"
+
+
+async def test_an_agent_may_run_its_tools_side_by_side(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    second_started = asyncio.Event()
+
+    async def first(_: object) -> str:
+        await second_started.wait()
+        return "1"
+
+    async def second(_: object) -> str:
+        second_started.set()
+        return "2"
+
+    tools = {"first": scripted_tool("first", first), "second": scripted_tool("second", second)}
+
+    def prepare() -> None:
+        AgentProfile.objects.filter(slug=AGENT).update(parallel_tools=True)
+        for name in tools:
+            ToolRecordFactory(name=name)
+
+    await sync_to_async(prepare)()
+    async with hosted(ScriptedModel(calls(("first", {}), ("second", {})), says("ok"))) as host:
+        monkeypatch.setattr(governed, "installed_tools", lambda: tools)
+        await sync_to_async(ToolRecord.objects.filter(name__in=tools).update)(present=True)
+        async with socket_of(host, user) as socket:
+            await socket.say("Go", AGENT)
+            await socket.end()
+    revision = await only(Revision)
+    results = [b["content"][0]["text"] for m in revision.context if m["role"] == "tool" for b in m["blocks"]]
+    assert results == ["1", "2"]
