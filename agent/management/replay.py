@@ -77,16 +77,23 @@ def load_cases(path: Path) -> list[Case]:
 
 
 async def replay(case: Case, transport: Transport) -> list[str]:
-    """Return what differs, in words; nothing if the adapter reads the case as it should."""
+    """Return what differs, in words; nothing if the adapter reads the case as it should.
+
+    What raises, in the adapter or because the case itself is wrong, is a difference too.
+    """
     differences: list[str] = []
-    whole = next(case.answers())[1]
-    for name, answer in case.answers():
-        # The requests that follow get the same answer, so that its call ids come once more (B09).
-        async with ScriptedProvider(answer, whole, repeat=True) as provider:
-            config = ModelConfig(ADAPTERS[case.api], "scripted", provider.url, "sk-replay", allow_private=True)
-            model = build_model(config, transport)
-            found = await _Reading(case, model).check(provider)
+    name = "delivery"
+    try:
+        deliveries = list(case.answers())
+        whole = deliveries[0][1]
+        for name, answer in deliveries:
+            # The requests that follow get the same answer, so that its call ids come once more (B09).
+            async with ScriptedProvider(answer, whole, repeat=True) as provider:
+                config = ModelConfig(ADAPTERS[case.api], "scripted", provider.url, "sk-replay", allow_private=True)
+                found = await _Reading(case, build_model(config, transport)).check(provider)
             differences += [f"{name}: {difference}" for difference in found]
+    except Exception as error:
+        differences.append(" ".join(f"{name}: {type(error).__name__}: {error}".split()))
     return differences
 
 

@@ -25,7 +25,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, path: Path, **options: Any) -> None:
         try:
             cases = load_cases(path)
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, LookupError, TypeError) as error:
             raise CommandError(f"{path} cannot be read as cases: {error}") from error
         failed = asyncio.run(self._run(cases))
         if failed:

@@ -89,6 +89,38 @@ def test_a_provider_id_that_is_not_used_is_told(tmp_path: Path) -> None:
     assert "provider id 'call_d9' instead of 'another'" in lines[0]
 
 
+@pytest.mark.parametrize(
+    ("part", "change", "told"),
+    [
+        ("expect", {"tool_calls": [{}]}, "FAIL B08: whole: KeyError: 'name'"),
+        ("expect", {"retry_after_s": [1]}, "FAIL B08: whole: TypeError: "),
+        ("transport", {"split_at": ["x"]}, "FAIL B08: delivery: TypeError: "),
+    ],
+)
+def test_a_case_that_cannot_be_compared_fails_and_the_next_is_read(
+    part: str, change: dict[str, Any], told: str, tmp_path: Path
+) -> None:
+    case = recorded("B08")
+    case[part] = case.get(part, {}) | change
+    lines, failure = run(write(tmp_path, case, recorded("B01")))
+    assert lines[0].startswith(told)
+    assert lines[1:] == ["ok B01"]
+    assert failure == "1 of 2 cases failed"
+
+
+def test_an_adapter_that_raises_fails_its_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*args: object) -> None:
+        raise RuntimeError("two\nlines")
+
+    monkeypatch.setattr("agent.management.replay.build_model", broken)
+    lines, failure = run(write(tmp_path, recorded("B01"), recorded("B22")))
+    assert lines == ["FAIL B01: whole: RuntimeError: two lines", "FAIL B22: whole: RuntimeError: two lines"]
+    assert failure == "2 of 2 cases failed"
+
+
 def test_a_path_without_cases_is_a_clear_error(tmp_path: Path) -> None:
-    _, failure = run(tmp_path)
-    assert "cannot be read as cases" in failure
+    for content in (None, "{", "[1]", "{}"):
+        if content is not None:
+            (tmp_path / "cases.jsonl").write_text(content)
+        _, failure = run(tmp_path)
+        assert "cannot be read as cases" in failure
