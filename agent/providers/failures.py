@@ -108,7 +108,8 @@ def _any_form(secret: str) -> str:
     for character in secret:
         percent = "".join(f"%{byte:02x}" for byte in character.encode("utf-8", "surrogatepass"))
         escaped = json.dumps(character)[1:-1]
-        forms.append(rf"(?:\\?{re.escape(character)}|(?i:{re.escape(percent)}|{re.escape(escaped)}))")
+        # The longer forms first: "%" begins its own encoding, "%25".
+        forms.append(rf"(?:(?i:{re.escape(percent)}|{re.escape(escaped)})|\\?{re.escape(character)})")
     return "".join(forms)
 
 

@@ -9,11 +9,19 @@ from email.utils import format_datetime
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent.providers.config import ModelConfig
-from agent.providers.failures import MAX_MESSAGE, Scrubber, from_answer, from_error_object, retry_after
+from agent.providers.failures import (
+    MAX_MESSAGE,
+    InvalidEndpoint,
+    Scrubber,
+    from_answer,
+    from_error_object,
+    from_exception,
+    retry_after,
+)
 
 PLAIN = Scrubber([])
 
@@ -89,6 +97,8 @@ def test_retry_after_is_read_in_all_forms_and_bounded() -> None:
         assert retry_after({"retry-after": nonsense}) is None
 
 
+@example("000%")
+@example("000\\")
 @given(st.text(min_size=4, max_size=30).filter(lambda text: text.isprintable()))
 def test_a_secret_is_taken_out_in_every_encoding(secret: str) -> None:
     """B83."""
@@ -103,6 +113,15 @@ def test_the_address_of_an_endpoint_may_hide_secrets_too() -> None:
     scrub = Scrubber.of(ModelConfig("openai-chat", "m", "https://u:pass-word@host/v1?key=sk-in-query", "sk-key/1"))
     text = f"sk-key/1 {quote_plus('sk-key/1')} sk-in-query pass-word"
     assert scrub(text) == "[secret] [secret] [secret] [secret]"
+
+
+@pytest.mark.parametrize("kind", [RuntimeError, OSError, InvalidEndpoint, KeyError])
+def test_an_exception_that_holds_the_key_is_told_without_it(kind: type[Exception]) -> None:
+    """B83: also where nothing is known about the exception but its text."""
+    error = from_exception(kind("no good: 'Bearer sk-key/1' at https://host/?key=sk-key%2F1"), Scrubber(["sk-key/1"]))
+    assert "sk-key" not in error.message
+    assert error.message.count("[secret]") == 2
+    assert error.retryable is False
 
 
 def test_messages_are_cut_and_storable() -> None:
