@@ -13,13 +13,13 @@ from unfold.decorators import action, display
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from conversations.models import ApiToken
-from conversations.models.credentials import DEFAULT_SCOPES, SCOPES
+from conversations.models.credentials import SCOPES
 
 
 class ApiTokenForm(forms.ModelForm[ApiToken]):
     scopes = forms.MultipleChoiceField(
         choices=[(scope, scope) for scope in SCOPES],
-        initial=list(DEFAULT_SCOPES),
+        initial=list(SCOPES),
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
     )
 

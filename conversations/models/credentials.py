@@ -16,8 +16,7 @@ from django.utils import timezone
 from agent.runtime.ids import uuid7
 from conversations.models.people import User
 
-SCOPES = ("read", "write", "admin")
-DEFAULT_SCOPES = ("read", "write")
+SCOPES = ("read", "write")
 LINK_LIFETIME = timedelta(minutes=15)
 
 _LINK_SALT = "conversations.one-time-link"
@@ -57,7 +56,7 @@ class ApiToken(models.Model):
         user: User,
         name: str,
         *,
-        scopes: Iterable[str] = DEFAULT_SCOPES,
+        scopes: Iterable[str] = SCOPES,
         expires_at: datetime | None = None,
     ) -> tuple[Self, str]:
         """Create a token; returns the row and the plain token, which cannot be shown again."""

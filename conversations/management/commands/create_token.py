@@ -11,7 +11,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from conversations.models import ApiToken, User
-from conversations.models.credentials import DEFAULT_SCOPES, SCOPES
+from conversations.models.credentials import SCOPES
 
 
 class Command(BaseCommand):
@@ -24,7 +24,7 @@ class Command(BaseCommand):
         parser.add_argument("--name", default="command line", help="what the token is for (default: %(default)s)")
         parser.add_argument(
             "--scopes",
-            default=",".join(DEFAULT_SCOPES),
+            default=",".join(SCOPES),
             help=f"any of {', '.join(SCOPES)}, separated by commas (default: %(default)s)",
         )
         parser.add_argument("--days", type=int, help="days until the token expires (default: never)")
