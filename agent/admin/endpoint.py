@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+from urllib.parse import urlsplit
+
+from django import forms
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -11,8 +15,35 @@ from unfold.decorators import action, display
 from agent.models import ModelEndpoint
 
 
+class ModelEndpointForm(forms.ModelForm[ModelEndpoint]):
+    """Wants the key again for another server: nobody gets to see a stored key by sending it to a place of theirs."""
+
+    class Meta:
+        model = ModelEndpoint
+        fields = "__all__"
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        address: str = cleaned.get("base_url") or ""
+        moved = address != "" and _server(address) != _server(self.instance.base_url)
+        if moved and self.instance.api_key and not cleaned.get("api_key"):
+            self.add_error("api_key", "The address leads to another server: enter the key that is for it.")
+        return cleaned
+
+
+def _server(address: str) -> tuple[str, str, int | None] | str:
+    """Return scheme, host and port of an address, or an address that has none as it is."""
+    try:
+        parts = urlsplit(address)
+        port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    except ValueError:
+        return address
+    return parts.scheme, parts.hostname or "", port
+
+
 @admin.register(ModelEndpoint)
 class ModelEndpointAdmin(ModelAdmin):
+    form = ModelEndpointForm
     list_display = ["name", "slug", "protocol", "base_url", "has_key", "enabled"]
     list_filter = ["protocol", "enabled"]
     search_fields = ["name", "slug", "base_url"]

@@ -55,6 +55,53 @@ def test_a_key_is_set_kept_replaced_and_never_shown(admin: Client) -> None:
     assert reveal(row, "api_key") == "sk-other"
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://x.example/v1",
+        "https://x.example:8443/v1",
+        "https://x.example.org/v1",
+        "https://x.example@y.example/v1",
+        "https://y.example/v1?https://x.example/v1",
+    ],
+)
+def test_a_stored_key_does_not_go_to_another_server(admin: Client, address: str) -> None:
+    row = ModelEndpointFactory(protocol="openai-chat", base_url="https://x.example/v1", api_key=Plain(SECRET))
+    page_of = f"/admin/agent/modelendpoint/{row.pk}/change/"
+    response = admin.post(page_of, endpoint_form(base_url=address))
+    assert "enter the key that is for it" in response.content.decode()
+    row.refresh_from_db()
+    assert row.base_url == "https://x.example/v1"
+
+    assert admin.post(page_of, endpoint_form(base_url=address, api_key="sk-other")).status_code == 302
+    row.refresh_from_db()
+    assert (row.base_url, reveal(row, "api_key")) == (address, "sk-other")
+
+
+def test_a_detour_over_no_address_does_not_carry_the_key_away(admin: Client) -> None:
+    row = ModelEndpointFactory(protocol="openai-chat", base_url="https://x.example/v1", api_key=Plain(SECRET))
+    page_of = f"/admin/agent/modelendpoint/{row.pk}/change/"
+    assert admin.post(page_of, endpoint_form(protocol="demo", base_url="")).status_code == 302
+    assert admin.post(page_of, endpoint_form(base_url="https://y.example/v1")).status_code == 200
+    row.refresh_from_db()
+    assert row.base_url == ""
+
+
+@pytest.mark.parametrize("address", ["https://x.example/v2", "https://X.example:443/v1"])
+def test_another_path_of_the_same_server_keeps_the_key(admin: Client, address: str) -> None:
+    row = ModelEndpointFactory(protocol="openai-chat", base_url="https://x.example/v1", api_key=Plain(SECRET))
+    response = admin.post(f"/admin/agent/modelendpoint/{row.pk}/change/", endpoint_form(base_url=address))
+    assert response.status_code == 302, response.content.decode()
+    row.refresh_from_db()
+    assert (row.base_url, reveal(row, "api_key")) == (address, SECRET)
+
+
+def test_an_endpoint_without_a_key_moves_freely(admin: Client) -> None:
+    row = ModelEndpointFactory(protocol="openai-chat", base_url="https://x.example/v1")
+    form = endpoint_form(base_url="https://y.example/v1")
+    assert admin.post(f"/admin/agent/modelendpoint/{row.pk}/change/", form).status_code == 302
+
+
 def test_a_key_can_be_forgotten(admin: Client) -> None:
     """R164."""
     row = ModelEndpointFactory(api_key=Plain(SECRET))
