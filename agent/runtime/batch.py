@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import orjson
 from pydantic import ValidationError
 
 from agent.runtime import events as ev
@@ -60,7 +61,7 @@ async def run_together(run: AgentExecution, calls: Sequence[ToolCallBlock]) -> N
         async with slots:
             with run.failing():
                 call = Call(run, block)
-                if await call.judge() == ALLOW:
+                if call.problem() is None and await call.judge() == ALLOW:
                     await call.dispatch()
 
     async with asyncio.TaskGroup() as group:
@@ -113,6 +114,9 @@ class Call:
 
     async def run(self) -> None:
         """Take the call to its result; raises what ends the run."""
+        if problem := self.problem():
+            self.answer(problem, failed=True)
+            return
         verdict = await self.judge()
         if verdict.verdict == "confirm":
             decision = await self.ask(verdict.reason)
@@ -123,11 +127,24 @@ class Call:
             if decision.arguments is not None:
                 block = self.block
                 self.invocation = ToolInvocation(block.call_id, block.name, decision.arguments, self.context)
+                if problem := self.problem():
+                    self.answer(f"{self.changed()}{problem}", failed=True)
+                    return
             verdict = await self.judge()
         if verdict.verdict == "deny":
             self.answer(verdict.reason or "this tool may not be used", failed=True)
         else:
             await self.dispatch()
+
+    def problem(self) -> str | None:
+        """Return what is wrong with the arguments, before anybody is asked or anything runs."""
+        return self.execution.snapshot.check(self.block.name, self.invocation.arguments)
+
+    def changed(self) -> str:
+        """Return a line that tells the model which arguments a person put in the place of its own; else nothing."""
+        if self.invocation.arguments == self.block.input:
+            return ""
+        return f"The user changed the arguments to {orjson.dumps(self.invocation.arguments).decode()}.\n\n"
 
     async def ask(self, reason: str | None) -> Decision:
         """Ask a person and wait for the answer, at most `confirmation_timeout` seconds (R86-R91)."""
@@ -147,7 +164,7 @@ class Call:
         finally:
             timer.cancel()
         run.check()
-        run.publish(ev.InterruptResolved(interrupt.id, decision.allows))
+        run.publish(ev.InterruptResolved(interrupt.id, decision.allows, decision.kind, decision.arguments))
         return decision
 
     async def dispatch(self) -> None:
@@ -157,7 +174,6 @@ class Call:
         run.publish(ev.StatusChanged("calling-tool"))
         run.publish(ev.ToolCallStarted(block.call_id, block.name, self.invocation.arguments))
         run.check()
-        run.calls[block.call_id] = "started"
         result = await self.invoke()
         run.check()
         limit = run.runtime.limits.max_tool_result_characters
@@ -168,13 +184,14 @@ class Call:
                 code="TOOL_RESULT_LIMIT_EXCEEDED",
             )
         run.publish(ev.ToolCallCompleted(block.call_id, block.name, result.is_error))
-        self.answer(result.content, failed=result.is_error, execution="completed")
+        ran: ToolExecution = "completed" if block.call_id in run.calls else "not-executed"
+        self.answer(self.changed() + result.content, failed=result.is_error, execution=ran)
 
     async def invoke(self) -> ToolCallResult:
         """Call the tool through the interceptors; returns its checked result, raises what ends the run (R81-R84)."""
         run = self.execution
         try:
-            raw = await tool_call(run.snapshot.invoke, run.runtime.tool_interceptors, self.invocation)
+            raw = await tool_call(self.enter, run.runtime.tool_interceptors, self.invocation)
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if not run.open or (task is not None and task.cancelling()):
@@ -189,6 +206,13 @@ class Call:
         if not run.open:
             run.late(self.invocation, raised=False)
         return checked(raw, self.block.call_id)
+
+    async def enter(self, invocation: ToolInvocation) -> ToolCallResult | Mapping[str, Any]:
+        """Enter the tool itself, past all interceptors: from here on it may have had an effect."""
+        run = self.execution
+        run.check()
+        run.calls[self.block.call_id] = "started"
+        return await run.snapshot.invoke(invocation)
 
     def raised(self, error: BaseException) -> ToolCallResult:
         """Apply the policy for tools that raise: end the run (R81), or tell the model without details."""

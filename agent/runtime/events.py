@@ -17,6 +17,7 @@ from agent.runtime.model import BlockDelta, BlockStart, BlockStop
 from agent.runtime.tools import ToolDefinition
 from agent.runtime.values import FrozenDict, JsonObject
 
+DecisionKind: TypeAlias = Literal["approved", "rejected", "modified", "timeout"]
 RunPhase: TypeAlias = Literal["streaming", "calling-tool", "waiting-confirmation"]
 
 
@@ -168,11 +169,48 @@ class InterruptRequested:
 
 @dataclass(slots=True)
 class InterruptResolved:
-    """A person answered."""
+    """A person answered, or nobody did in time; `arguments` are those that a person put in the place of the model's."""
 
     type: ClassVar[str] = "interrupt-resolved"
     interrupt_id: str
     value: bool
+    decision: DecisionKind
+    arguments: FrozenDict | None = None
+    execution_id: str = ""
+    seq: int = 0
+
+
+@dataclass(slots=True)
+class ContextCompacted:
+    """The working view of the context was shortened; the visible history stays whole (E22)."""
+
+    type: ClassVar[str] = "context-compacted"
+    trigger: Literal["automatic", "manual"]
+    tokens_before: int
+    estimated_tokens_after: int
+    execution_id: str = ""
+    seq: int = 0
+
+
+@dataclass(slots=True)
+class AgentHandoff:
+    """Another agent takes the run over."""
+
+    type: ClassVar[str] = "agent-handoff"
+    from_agent: str
+    to_agent: str
+    execution_id: str = ""
+    seq: int = 0
+
+
+@dataclass(slots=True)
+class ExecutionSuspended:
+    """The run was put aside until a person decides; it goes on with the next `seq`. `expires_at` is an ISO time."""
+
+    type: ClassVar[str] = "execution-suspended"
+    interrupt_id: str
+    tool_name: str
+    expires_at: str
     execution_id: str = ""
     seq: int = 0
 
@@ -227,6 +265,9 @@ Event: TypeAlias = (
     | ToolCallCompleted
     | InterruptRequested
     | InterruptResolved
+    | ContextCompacted
+    | AgentHandoff
+    | ExecutionSuspended
     | RevisionSaved
     | ExecutionCompleted
     | ExecutionFailed
@@ -282,7 +323,26 @@ def to_wire(event: Event) -> dict[str, Any]:
         case InterruptRequested():
             wire |= {"interrupt": event.interrupt.to_wire(), "callId": event.call_id}
         case InterruptResolved():
-            wire |= {"interruptId": event.interrupt_id, "value": event.value}
+            wire |= {
+                "interruptId": event.interrupt_id,
+                "value": event.value,
+                "decision": event.decision,
+                "arguments": event.arguments,
+            }
+        case ContextCompacted():
+            wire |= {
+                "trigger": event.trigger,
+                "tokensBefore": event.tokens_before,
+                "estimatedTokensAfter": event.estimated_tokens_after,
+            }
+        case AgentHandoff():
+            wire |= {"fromAgent": event.from_agent, "toAgent": event.to_agent}
+        case ExecutionSuspended():
+            wire |= {
+                "interruptId": event.interrupt_id,
+                "toolName": event.tool_name,
+                "expiresAt": event.expires_at,
+            }
         case RevisionSaved():
             wire |= {
                 "revisionId": event.revision_id,

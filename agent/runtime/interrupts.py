@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import Literal
 
-from agent.runtime.events import Interrupt
+from agent.runtime.events import DecisionKind, Interrupt
 from agent.runtime.exceptions import InvalidArgument, InvalidState
 from agent.runtime.values import FrozenDict
 
@@ -18,7 +17,7 @@ class Decision:
     `arguments` replace the model's own when `kind` is `modified`; `reason` is what a rejection tells the model.
     """
 
-    kind: Literal["approved", "rejected", "modified", "timeout"]
+    kind: DecisionKind
     reason: str | None = None
     arguments: FrozenDict | None = None
 

@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol
 
 from agent.runtime.exceptions import InvalidArgument, ToolAlreadyRegisteredError
 from agent.runtime.tools import Tool, ToolCallResult, ToolDefinition, ToolInvocation
+from agent.runtime.values import FrozenDict
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,11 @@ class ToolRegistrySnapshot:
         """Return the definition of `name`, None if this run has no such tool."""
         tool = self._routes.get(name)
         return tool.definition if tool else None
+
+    def check(self, name: str, arguments: FrozenDict) -> str | None:
+        """Return what is wrong with the arguments of a call, None if nothing is."""
+        check = self._routes[name].check
+        return check(arguments) if check is not None else None
 
     async def invoke(self, invocation: ToolInvocation) -> ToolCallResult | Mapping[str, Any]:
         """Call the tool and return what it answers, unchecked."""

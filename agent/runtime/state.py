@@ -12,7 +12,7 @@ from agent.runtime import events as ev
 from agent.runtime.messages import AgentMessage
 from agent.runtime.model import BlockDelta, BlockStart, BlockStop, BlockType
 
-RunStatus: TypeAlias = Literal["running", "waiting_input", "completed", "failed", "cancelled"]
+RunStatus: TypeAlias = Literal["running", "waiting_input", "suspended", "completed", "failed", "cancelled"]
 
 
 @dataclass(slots=True)
@@ -105,6 +105,12 @@ class ExecutionState:
             case ev.InterruptResolved():
                 self.interrupt = self.interrupt_call_id = None
                 self.status = "running"
+            case ev.ContextCompacted():
+                pass
+            case ev.AgentHandoff():
+                self.agent = event.to_agent
+            case ev.ExecutionSuspended():
+                self.status, self.phase = "suspended", None
             case ev.RevisionSaved():
                 self.revision = {"id": event.revision_id, "number": event.number, "version": event.version}
             case ev.ExecutionCompleted():

@@ -89,12 +89,18 @@ class ToolInvocation:
     context: ToolContext
 
 
+ArgumentsCheck: TypeAlias = Callable[[FrozenDict], str | None]
 ToolHandler: TypeAlias = Callable[[ToolInvocation], Awaitable[ToolCallResult | Mapping[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A definition with the coroutine function that runs it."""
+    """A definition with the coroutine function that runs it.
+
+    `check` tells what is wrong with arguments, None if nothing is; a call that it objects to is answered without
+    anybody being asked and without the handler being called (R106).
+    """
 
     definition: ToolDefinition
     handler: ToolHandler = field(repr=False)
+    check: ArgumentsCheck | None = field(default=None, repr=False)

@@ -64,7 +64,7 @@ def scripted_tool(
         input_schema=input_schema or {"type": "object", "properties": {}},
         annotations=ToolAnnotations(read_only_hint=read_only, require_confirmation=require_confirmation),
     )
-    return ScriptedTool(definition, handle, invocations)
+    return ScriptedTool(definition, handle, invocations=invocations)
 
 
 async def call_tool(

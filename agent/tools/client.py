@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from agent.runtime.exceptions import ToolFailed
 from agent.runtime.tools import Tool, ToolAnnotations, ToolCallResult, ToolDefinition, ToolInvocation
-from agent.runtime.values import freeze
+from agent.runtime.values import FrozenDict, freeze
 from agent.tools.client_schema import ClientSchema, compile_schema
 from agent.tools.exceptions import ClientToolError, ToolError
 
@@ -54,7 +54,8 @@ def client_tool(
         detail = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(map(str, detail["loc"]))
         raise ClientToolError(f"the front-end tool {name!r:.140} cannot be used: {where}: {detail['msg']}") from error
-    return Tool(definition, ClientHandler(name, schema, execute))
+    handler = ClientHandler(name, schema, execute)
+    return Tool(definition, handler, handler.check)
 
 
 class ClientHandler:
@@ -67,8 +68,8 @@ class ClientHandler:
 
     async def __call__(self, invocation: ToolInvocation) -> ToolCallResult:
         """Answer the call; raises whatever `execute` raises, except `ToolError` (R80, R81)."""
-        if problems := self.schema.problems(invocation.arguments):
-            return _result(invocation, f"Invalid arguments for {self.name}: {'; '.join(problems)}", is_error=True)
+        if problem := self.check(invocation.arguments):
+            return _result(invocation, problem, is_error=True)
         try:
             value = await self.execute(invocation)
         except ToolError as error:
@@ -76,6 +77,11 @@ class ClientHandler:
         if isinstance(value, ToolCallResult):
             return value
         return _result(invocation, self._content(value), is_error=False)
+
+    def check(self, arguments: FrozenDict) -> str | None:
+        """Return how the arguments violate the schema, None if they do not (R106)."""
+        problems = self.schema.problems(arguments)
+        return f"Invalid arguments for {self.name}: {'; '.join(problems)}" if problems else None
 
     def _content(self, value: object) -> str:
         if isinstance(value, str):

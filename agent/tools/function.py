@@ -20,7 +20,7 @@ from agent.runtime.tools import (
     ToolDefinition,
     ToolInvocation,
 )
-from agent.runtime.values import MAX_DEPTH, freeze
+from agent.runtime.values import MAX_DEPTH, FrozenDict, freeze
 from agent.tools.docstring import read_docstring
 from agent.tools.exceptions import ArgumentsError, ToolDeclarationError, ToolError
 from agent.tools.schema import Parameters, read_parameters
@@ -91,7 +91,8 @@ def tool(
         ),
         permissions=permissions,
     )
-    return Tool(definition, FunctionHandler(definition.name, function, parameters))
+    handler = FunctionHandler(definition.name, function, parameters)
+    return Tool(definition, handler, handler.check)
 
 
 class FunctionHandler:
@@ -107,7 +108,7 @@ class FunctionHandler:
         try:
             arguments = self.parameters.validate(invocation.arguments)
         except ArgumentsError as error:
-            return _result(invocation, f"Invalid arguments for {self.name}: {error}", is_error=True)
+            return _result(invocation, self._invalid(error), is_error=True)
         arguments.update((name, invocation.context) for name in self.parameters.context_names)
         try:
             value = await self._call(arguments, invocation.context)
@@ -116,6 +117,17 @@ class FunctionHandler:
         if isinstance(value, ToolCallResult):
             return value
         return _result(invocation, self._content(value), is_error=False)
+
+    def check(self, arguments: FrozenDict) -> str | None:
+        """Return how the arguments violate the type hints, None if they do not."""
+        try:
+            self.parameters.validate(arguments)
+        except ArgumentsError as error:
+            return self._invalid(error)
+        return None
+
+    def _invalid(self, error: ArgumentsError) -> str:
+        return f"Invalid arguments for {self.name}: {error}"
 
     async def _call(self, arguments: dict[str, Any], context: ToolContext) -> Any:
         call = partial(self.function, **arguments)

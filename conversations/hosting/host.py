@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections import OrderedDict
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -16,7 +17,7 @@ from agent.governance import audit
 from agent.providers.config import ModelConfig
 from agent.providers.registry import build_model
 from agent.providers.transport import Transport
-from agent.runtime.exceptions import AgentError
+from agent.runtime.exceptions import AgentError, InvalidState
 from agent.runtime.interrupts import Decision
 from agent.runtime.model import Model
 from agent.runtime.ports import ToolDecision
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("conversations.hosting")
 
 HEARTBEAT = 5.0
+DECISIONS = 10_000
 NEVER = 10.0 * 365 * 86_400
 DRAINING_FRAME = b'{"type":"draining"}'
 
@@ -61,6 +63,7 @@ class ExecutionHost:
         self.sockets: set[Outbox] = set()
         self.accepting = False
         self._runs: dict[str, HostedRun] = {}
+        self._decisions: OrderedDict[tuple[int, str], Decision] = OrderedDict()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._services: list[asyncio.Task[None]] = []
 
@@ -145,18 +148,30 @@ class ExecutionHost:
         return markdown.take(await asyncio.to_thread(markdown.tick))
 
     def decide(self, user: User, execution_id: str, interrupt_id: str, decision: Decision) -> None:
-        """Answer the pending approval of a run; the first answer wins, later ones raise `InvalidState`."""
+        """Answer the pending approval of a run; the first answer wins.
+
+        The same answer again changes nothing, so that it may be sent again after a lost connection; another one raises
+        `InvalidState`.
+        """
+        known = self._decisions.get((user.pk, interrupt_id))
+        if known == decision:
+            return
+        if known is not None:
+            raise InvalidState(f"this was answered already: {known.kind}")
         run = self._runs.get(execution_id)
         if run is None or run.begun.user_id != user.pk or run.execution is None:
             raise ExecutionNotFound("there is no such execution, or it has ended")
         run.execution.decide(interrupt_id, decision)
+        self._decisions[user.pk, interrupt_id] = decision
+        while len(self._decisions) > DECISIONS:
+            self._decisions.popitem(last=False)
 
     async def cancel(self, user: User, execution_id: str) -> str:
         """Cancel a run and return its status; cancelling one that has ended changes nothing."""
         run = self._runs.get(execution_id)
         if run is not None and run.begun.user_id == user.pk:
-            if run.execution is not None:
-                run.execution.cancel("user")
+            if run.execution is not None and run.execution.cancel("user"):
+                self.spawn(self.executor.run(self.jobs.note_cancel, execution_id), f"cancel of run {execution_id}")
             return "cancelled" if not run.channel.state.ended else run.status
         found = await self.find_execution(user, UUID(execution_id))
         return found.state.status if found.state else "completed"
@@ -212,7 +227,7 @@ class ExecutionHost:
         while True:
             await asyncio.sleep(HEARTBEAT)
             try:
-                for state in await self.executor.run(self.jobs.beat):
+                for state in await self.executor.run(self.jobs.beat, tuple(self._runs)):
                     self.hub.tell(state)
             except Exception:
                 logger.exception("the heartbeat could not be written")

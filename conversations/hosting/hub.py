@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
@@ -18,6 +19,8 @@ from agent.runtime.events import Event
 from agent.runtime.state import ExecutionState
 from conversations.hosting.markdown import MarkdownRun
 from conversations.hosting.outbox import EventFrame, Outbox
+
+logger = logging.getLogger("conversations.hosting")
 
 Format: TypeAlias = Literal["text", "html"]
 
@@ -49,6 +52,7 @@ class Channel:
         self._markdown: MarkdownRun | None = None
         self._rendering: asyncio.Task[None] | None = None
         self._hurry = asyncio.Event()
+        self._unrendered = False
 
     def publish(self, events: Sequence[Event]) -> None:
         """Take in a batch of events and hand it to all readers."""
@@ -65,13 +69,13 @@ class Channel:
 
     def snapshot(self, reader: Reader) -> None:
         """Give a reader the state of the run, and the HTML that goes with it."""
-        reader.outbox.put(snapshot_frame(self.state))
-        if reader.format == "html":
+        reader.outbox.put(snapshot_frame(self.state), self.state.execution_id)
+        if reader.format == "html" and not self._unrendered:
             if self._markdown is None:
                 self._markdown = MarkdownRun(self.state)
                 self._wake_renderer()
             for frame in self._markdown.replay():
-                reader.outbox.put(frame)
+                reader.outbox.put(frame, self.state.execution_id)
 
     async def rendered(self) -> None:
         """Wait until all HTML of the run has been handed out."""
@@ -80,6 +84,8 @@ class Channel:
             await self._rendering
 
     def _render(self, events: Sequence[Event]) -> None:
+        if self._unrendered:
+            return
         if self._markdown is None:
             self._markdown = MarkdownRun(self.state)
         else:
@@ -92,11 +98,16 @@ class Channel:
 
     async def _render_soon(self, markdown: MarkdownRun) -> None:
         while markdown.dirty:
-            frames = markdown.take(await asyncio.to_thread(markdown.tick))
+            try:
+                frames = markdown.take(await asyncio.to_thread(markdown.tick))
+            except Exception:  # looks must not decide whether a turn is stored; the page then shows the bare text
+                logger.exception("run %s could not be rendered", self.state.execution_id)
+                self._markdown, self._unrendered = None, True
+                return
             for reader in self.hub.readers(self.conversation_id):
                 if reader.format == "html" and reader.wants(self.state.execution_id):
                     for frame in frames:
-                        reader.outbox.put(frame)
+                        reader.outbox.put(frame, self.state.execution_id)
             if not self.state.ended:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._hurry.wait(), RENDER_INTERVAL)
@@ -137,7 +148,7 @@ class EventHub:
         """Give the readers of a conversation the state of a run that ended elsewhere."""
         for reader in self.readers(str(state.conversation_id)):
             if reader.wants(state.execution_id):
-                reader.outbox.put(snapshot_frame(state))
+                reader.outbox.put(snapshot_frame(state), state.execution_id)
 
     def add(self, reader: Reader) -> None:
         self._readers.setdefault(reader.conversation_id, set()).add(reader)

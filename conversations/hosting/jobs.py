@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal, Self, cast
@@ -35,6 +35,7 @@ from conversations.models import LIVE, Execution, ExecutionStatus, HostProcess, 
 logger = logging.getLogger("conversations.hosting")
 
 LOST_AFTER = timedelta(seconds=20)
+STRAYED_AFTER = timedelta(minutes=1)
 LOST_MESSAGE = "The server stopped while this answer was being written."
 
 
@@ -174,11 +175,14 @@ class Jobs:
         """Return whether any agent's model is reached over HTTP."""
         return ModelEndpoint.objects.filter(enabled=True).exclude(protocol="demo").exists()
 
-    def beat(self) -> list[ExecutionState]:
-        """Say that this process lives, and end the runs of those that do not; returns how these ended."""
+    def beat(self, running: Collection[str]) -> list[ExecutionState]:
+        """Say that this process lives, and end the runs that nobody runs; returns how these ended.
+
+        `running` are the executions that this process does run.
+        """
         assert self._process is not None
         HostProcess.objects.filter(pk=self._process.pk).update(heartbeat_at=timezone.now())
-        return self.end_lost_runs()
+        return self.end_lost_runs(running)
 
     def unregister(self) -> None:
         """Say that this process has stopped in good order."""
@@ -208,9 +212,10 @@ class Jobs:
         if begun.created:
             try:
                 setup = self._setup(execution, message)
-            except AgentError as error:
-                self.fail(_unstarted(execution, message, error), error.code, error.message)
-                raise
+            except Exception as error:
+                known = error if isinstance(error, AgentError) else AgentError("The agent could not be set up.")
+                self.fail(_unstarted(execution, message, known), known.code, known.message)
+                raise known from error
         return Begun(
             str(execution.pk), str(execution.conversation_id), user.pk, execution.trace_id, execution.input, setup
         )
@@ -261,6 +266,10 @@ class Jobs:
             last_seq=progress.last_seq,
         )
 
+    def note_cancel(self, execution_id: str) -> None:
+        """Note when a person stopped a run."""
+        store.note_cancel(execution_id)
+
     def finish(self, ending: Ending) -> Saved | None:
         """Store the end of a run: a revision for an outcome that counts (R57), else what remains readable of it."""
         execution = self._mine(ending.execution_id, "conversation")
@@ -289,21 +298,20 @@ class Jobs:
             return ToolDecision("deny", "the account is closed")
         return governed.decide(definition, user)
 
-    def end_lost_runs(self) -> list[ExecutionState]:
-        """End the runs of processes that are gone, honestly and exactly once; returns their last states."""
+    def end_lost_runs(self, running: Collection[str] = ()) -> list[ExecutionState]:
+        """End the runs of processes that are gone, honestly and exactly once; returns their last states.
+
+        A row of this process that has long been live and is not among `running` is one that it lost itself.
+        """
         assert self._process is not None
-        lost = (
-            Execution.objects.filter(status__in=LIVE)
-            .exclude(host=self._process)
-            .select_related("host", "agent", "revision")
-        )
-        if connection.vendor != "sqlite":  # on SQLite this process is the only one
-            gone = (
-                Q(host=None)
-                | Q(host__heartbeat_at__lt=timezone.now() - LOST_AFTER)
-                | Q(host__stopped_at__lte=timezone.now())
-            )
-            lost = lost.filter(gone)
+        now = timezone.now()
+        gone = Q(host=None) | Q(host__heartbeat_at__lt=now - LOST_AFTER) | Q(host__stopped_at__lte=now)
+        if connection.vendor == "sqlite":  # this process is the only one
+            gone = Q()
+        mine = Q(host=self._process)
+        strayed = mine & Q(started_at__lt=now - STRAYED_AFTER) & ~Q(pk__in=running)
+        live = Execution.objects.filter(status__in=LIVE).select_related("host", "agent", "revision")
+        lost = live.filter((~mine | Q(host=None)) & gone | strayed)
         ended: list[ExecutionState] = []
         for execution in lost:
             try:
@@ -316,9 +324,13 @@ class Jobs:
         return ended
 
     def _end_lost(self, execution: Execution) -> None:
-        messages = [AgentMessage.from_wire(message) for message in execution.transcript or [execution.input]]
         calls = cast(Mapping[str, CallState], execution.calls)
         context = execution.model_context
+        try:
+            messages = [AgentMessage.from_wire(message) for message in execution.transcript or [execution.input]]
+        except ValueError:
+            logger.exception("the transcript of execution %s cannot be read", execution.pk)
+            messages = []
         ending = Ending(
             str(execution.pk),
             None,

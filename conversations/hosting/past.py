@@ -7,6 +7,7 @@ from conversations.models import Execution, ExecutionStatus
 
 _STATUS: dict[str, RunStatus] = {
     ExecutionStatus.WAITING_INPUT: "waiting_input",
+    ExecutionStatus.SUSPENDED: "suspended",
     ExecutionStatus.COMPLETED: "completed",
     ExecutionStatus.FAILED: "failed",
     ExecutionStatus.CANCELLED: "cancelled",

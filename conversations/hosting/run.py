@@ -86,7 +86,10 @@ class HostedRun:
         assert execution is not None
         definition = execution.snapshot.get(invocation.name)
         if definition is None or not definition.annotations.read_only_hint:
-            await self.checkpoint(invocation.call_id)
+            try:
+                await self.checkpoint(invocation.call_id)
+            except Exception as error:
+                raise AgentError("The run could not be stored before a tool.", code=SAVE_FAILED) from error
             execution.check()
         return await next(invocation)
 

@@ -76,6 +76,11 @@ def record_progress(
         raise _lost(execution)
 
 
+def note_cancel(execution_id: str) -> None:
+    """Note when a person stopped a run, once."""
+    Execution.objects.filter(pk=execution_id, cancel_requested_at=None).update(cancel_requested_at=timezone.now())
+
+
 def move(execution: Execution, status: ExecutionStatus, **values: Any) -> None:
     """Write to an execution of this process that may legally become `status` (P20)."""
     mine = Execution.objects.filter(pk=execution.pk, host=execution.host_id, status__in=may_become(status))

@@ -56,7 +56,7 @@ def begin_turn(
     request_id: UUID,
     digest: str,
     message: AgentMessage,
-    agent: str | None = None,
+    agent: str,
     conversation_id: UUID | None = None,
     base_version: int | None = None,
     limits: PartialLimits | None = None,
@@ -66,9 +66,8 @@ def begin_turn(
 ) -> BegunTurn:
     """Create the execution of a turn, and its conversation unless `conversation_id` names one.
 
-    `agent` is a slug; without one the conversation goes on with the agent it has. `base_version` None takes the
-    conversation as it is. `limits` may tighten the agent's own. A request id that was seen before gives the first
-    execution again.
+    `agent` is a slug; the conversation goes on with that agent. `base_version` None takes the conversation as it is.
+    `limits` may tighten the agent's own. A request id that was seen before gives the first execution again.
 
     Raises `AgentNotFound`, `ConversationNotFound`, `ConversationConflict`, `InvalidState` while another run is live,
     and `InvalidArgument` for a known request id with another digest.
@@ -77,7 +76,7 @@ def begin_turn(
         with transaction.atomic():
             if seen := _seen(user, request_id, digest):
                 return seen
-            profile = _agent(user, agent, conversation_id)
+            profile = _agent(user, agent)
             if conversation_id is None:
                 conversation = Conversation.objects.create(owner=user, agent=profile, title=title_of(message))
             else:
@@ -118,18 +117,10 @@ def _seen(user: User, request_id: UUID, digest: str) -> BegunTurn | None:
     return BegunTurn(execution, created=False)
 
 
-def _agent(user: User, slug: str | None, conversation_id: UUID | None) -> AgentProfile:
-    agents = AgentProfile.objects.visible_to(user).select_related("endpoint")
-    if slug is not None:
-        found = agents.filter(slug=slug).first()
-    elif conversation_id is not None:
-        found = agents.filter(conversations=conversation_id, conversations__owner=user).first()
-        if found is None:
-            owned_conversation(user, conversation_id)
-    else:
-        found = agents.order_by("-is_default", "order", "name").first()
+def _agent(user: User, slug: str) -> AgentProfile:
+    found = AgentProfile.objects.visible_to(user).select_related("endpoint").filter(slug=slug).first()
     if found is None:
-        raise AgentNotFound("there is no agent for this" if slug is None else f"there is no agent {slug!r}")
+        raise AgentNotFound(f"there is no agent {slug!r}")
     return found
 
 

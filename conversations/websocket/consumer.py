@@ -75,15 +75,14 @@ class LiveConsumer(AsyncWebsocketConsumer):
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         id: str | None = None
         try:
-            if not self.rate.take():
-                raise RateLimited("too many commands; slow down")
-            if text_data is None:
-                raise protocol.BadFrame("binary frames are not understood; send JSON text")
             command = protocol.parse(text_data)
             id = str(command.id)
+            if not self.rate.take():
+                raise RateLimited("too many commands; slow down")
             await self.handle(command)
         except protocol.BadFrame as error:
-            self.outbox.put(protocol.error_frame(error.id, error))
+            refused = error if self.rate.take() else RateLimited("too many commands; slow down")
+            self.outbox.put(protocol.error_frame(error.id, refused))
         except AgentError as error:
             self.outbox.put(protocol.error_frame(id, error))
         except Exception:
@@ -142,7 +141,8 @@ class LiveConsumer(AsyncWebsocketConsumer):
                     created=begun.created,
                 )
             )
-            if begun.conversation_id not in self.readers:
+            reader = self.readers.get(begun.conversation_id)
+            if reader is None or reader.execution_id is not None or reader.format != command.format:
                 self._catch_up(self._follow(begun.conversation_id, command.format))
 
         await self.host.start_run(self.user, wanted, announce)
@@ -217,6 +217,6 @@ class LiveConsumer(AsyncWebsocketConsumer):
             await self._show_past(found.state, following.format)
 
     async def _show_past(self, state: ExecutionState, format: Format) -> None:
-        self.outbox.put(snapshot_frame(state))
+        self.outbox.put(snapshot_frame(state), state.execution_id)
         for frame in await self.host.render(state) if format == "html" else ():
-            self.outbox.put(frame)
+            self.outbox.put(frame, state.execution_id)

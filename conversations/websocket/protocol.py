@@ -28,7 +28,7 @@ class Start(Value):
 
     type: Literal["start"]
     id: UUID
-    agent: Annotated[str, StringConstraints(min_length=1, max_length=64)]
+    agent: Annotated[Text, StringConstraints(min_length=1, max_length=64)]
     input: Annotated[tuple[InputBlock, ...], Field(min_length=1, max_length=16)]
     conversation_id: UUID | None = None
     base_revision: Annotated[int, Field(strict=True, ge=0)] | None = None
@@ -112,8 +112,10 @@ class BadFrame(InvalidArgument):
         self.id = id
 
 
-def parse(text: str) -> Command:
-    """Return the command of a frame; raises `BadFrame`, whose message says what is wrong."""
+def parse(text: str | None) -> Command:
+    """Return the command of a frame, None for a binary one; raises `BadFrame`, whose message says what is wrong."""
+    if text is None:
+        raise BadFrame("binary frames are not understood; send JSON text")
     try:
         data = orjson.loads(text)
     except orjson.JSONDecodeError as error:

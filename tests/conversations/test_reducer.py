@@ -122,7 +122,7 @@ def tool_turn(*, approved: bool = True) -> list[ev.Event]:
         ev.MessagesAdded((ASK, asked), 1, STATE),
         ev.StatusChanged("waiting-confirmation"),
         ev.InterruptRequested(ev.Interrupt(id="i1", tool=PAY, arguments=CALL.input, reason="money"), "c1"),
-        ev.InterruptResolved("i1", approved),
+        ev.InterruptResolved("i1", approved, "approved" if approved else "rejected"),
         *(ran if approved else []),
         ev.MessagesAdded((ASK, asked, result), 2, STATE),
         *answer("m4", "Done 😀."),
@@ -138,6 +138,14 @@ RECORDINGS: dict[str, list[ev.Event]] = {
         ev.ExecutionCompleted(ev.Completed(stop_reason="end-turn"), 2),
     ],
     "a tool that was approved": [*beginning(), *tool_turn()],
+    "a handoff and a suspension": [
+        *beginning(),
+        ev.ContextCompacted("automatic", 2, 1),
+        ev.AgentHandoff("demo", "helper"),
+        ev.InterruptRequested(ev.Interrupt(id="i1", tool=PAY, arguments=CALL.input), "c1"),
+        ev.ExecutionSuspended("i1", "pay", "2026-12-01T10:00:00Z"),
+        ev.InterruptResolved("i1", True, "modified", FrozenDict({"sum": 1})),
+    ],
     "a tool that was rejected": [*beginning(), *tool_turn(approved=False)],
     "a run stopped in the middle of a word": [
         *beginning(),

@@ -91,6 +91,13 @@ export class ExecutionState {
         this.interrupt = this.interruptCallId = null;
         this.status = "running";
         break;
+      case "agent-handoff":
+        this.agent = event.toAgent;
+        break;
+      case "execution-suspended":
+        this.status = "suspended";
+        this.phase = null;
+        break;
       case "revision-saved":
         this.revision = { id: event.revisionId, number: event.number, version: event.version };
         break;

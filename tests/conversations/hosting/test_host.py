@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.utils import timezone
 
 from agent.governance import tools as governed
 from agent.models import AgentProfile, AuditRecord, ToolRecord
@@ -15,6 +17,7 @@ from agent.runtime import AgentMessage, ModelContext, TextBlock, ToolCallBlock
 from agent.testing import ScriptedModel, calls, says, scripted_tool
 from conversations.exceptions import Draining
 from conversations.hosting.jobs import Begun, Jobs, StartRequest
+from conversations.hosting.markdown import MarkdownRun
 from conversations.models import Conversation, Execution, HostProcess, Revision, User
 from conversations.store import record_progress
 from tests.factories import AgentProfileFactory, ToolRecordFactory, UserFactory
@@ -220,3 +223,118 @@ async def test_an_agent_may_run_its_tools_side_by_side(user: User, monkeypatch: 
     revision = await only(Revision)
     results = [b["content"][0]["text"] for m in revision.context if m["role"] == "tool" for b in m["blocks"]]
     assert results == ["1", "2"]
+
+
+async def test_a_start_that_cannot_be_set_up_leaves_no_run_behind(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever goes wrong, the conversation stays usable."""
+    async with hosted(ScriptedModel(says("ok"))) as host, socket_of(host, user) as socket:
+
+        def broken(profile: object) -> None:
+            raise ValueError("the key cannot be read")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(AgentProfile, "model_config", broken)
+            refused = await socket.say("Hi", AGENT)
+        assert (refused["type"], refused["message"]) == ("error", "The agent could not be set up.")
+        execution = await only(Execution)
+        assert execution.status == "failed"
+        await socket.say("again", AGENT, conversationId=str(execution.conversation_id))
+        assert (await socket.end())["type"] == "execution-completed"
+
+
+async def test_a_renderer_that_fails_costs_the_looks_and_not_the_turn(
+    user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(run: object) -> None:
+        raise RuntimeError("markdown")
+
+    monkeypatch.setattr(MarkdownRun, "tick", broken)
+    async with hosted(ScriptedModel(says("Hello"))) as host, socket_of(host, user) as socket:
+        await socket.say("Hi", AGENT, format="html")
+        assert (await socket.end())["type"] == "execution-completed"
+    assert (await only(Revision)).context[1]["blocks"][0]["text"] == "Hello"
+
+
+async def test_a_heartbeat_leaves_running_runs_alone(user: User) -> None:
+    gate = asyncio.Event()
+    async with hosted(ScriptedModel(says("a", gate, "b"))) as host, socket_of(host, user) as socket:
+        await socket.say("Hi", AGENT)
+        await socket.until("block-delta")
+        assert await host.executor.run(host.jobs.beat, tuple(host._runs)) == []
+        gate.set()
+        assert (await socket.end())["type"] == "execution-completed"
+
+
+@pytest.mark.parametrize("whose", ["another's", "mine"])
+async def test_a_heartbeat_ends_what_nobody_runs(user: User, whose: str) -> None:
+    async with hosted() as host:
+
+        def stray() -> None:
+            jobs = host.jobs if whose == "mine" else Jobs("gone")
+            if whose != "mine":
+                jobs.register()
+            jobs.begin(user, start())
+            long_ago = timezone.now() - timedelta(minutes=5)
+            Execution.objects.update(started_at=long_ago)
+            HostProcess.objects.filter(channel="gone").update(heartbeat_at=long_ago)
+
+        await host.executor.run(stray)
+        (state,) = await host.executor.run(host.jobs.beat, ())
+        assert (state.status, state.error and state.error["code"]) == ("failed", "EXECUTION_LOST")
+
+
+async def test_a_process_that_lost_its_run_cannot_store_it(user: User) -> None:
+    """DESIGN 5: every write is conditional on "mine and live"."""
+    gate = asyncio.Event()
+    async with hosted(ScriptedModel(says("a", gate, "b"))) as host, socket_of(host, user) as socket:
+        await socket.say("Hi", AGENT)
+        await socket.until("block-delta")
+
+        def take_over() -> None:
+            other = HostProcess.objects.create(channel="other", heartbeat_at=timezone.now())
+            Execution.objects.update(host=other)
+
+        await sync_to_async(take_over)()
+        gate.set()
+        assert (await socket.end())["errorCode"] == "EXECUTION_LOST"
+    assert not await sync_to_async(Revision.objects.exists)()
+    assert (await only(Execution)).status == "running"  # it is the other process's now
+
+
+async def test_a_waiting_run_is_on_record_with_its_question(user: User) -> None:
+    """B51: what a crash would need."""
+    async with hosted(ScriptedModel(calls(("local.send_postcard", {"to": "A", "text": "b"})))) as host:
+        async with socket_of(host, user) as socket:
+            ack = await socket.say("Send", AGENT)
+            asked = await socket.until("interrupt-requested")
+            while host._tasks:
+                await asyncio.gather(*host._tasks)
+            execution = await only(Execution)
+            assert (execution.status, execution.interrupt["id"]) == ("waiting_input", asked["interrupt"]["id"])
+            assert [message["role"] for message in execution.transcript] == ["user", "assistant"]
+            await socket.command(type="cancel", executionId=ack["executionId"])
+            await socket.end()
+        await settled(host)
+        execution = await only(Execution)
+        assert (execution.status, execution.interrupt) == ("cancelled", None)
+        assert execution.cancel_requested_at is not None
+
+
+async def test_a_tool_with_effects_does_not_run_when_that_cannot_be_noted(
+    user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with hosted(ScriptedModel(calls(("local.send_postcard", {"to": "A", "text": "b"})))) as host:
+
+        def broken(progress: object) -> None:
+            raise OSError("disk")
+
+        async with socket_of(host, user) as socket:
+            ack = await socket.say("Send", AGENT)
+            asked = await socket.until("interrupt-requested")
+            await asyncio.gather(*host._tasks)
+            monkeypatch.setattr(host.jobs, "write_progress", broken)
+            await socket.command(type="approve", executionId=ack["executionId"], interruptId=asked["interrupt"]["id"])
+            assert (await socket.end())["errorCode"] == "CONVERSATION_SAVE_FAILED"
+    execution = await only(Execution)
+    (result,) = [m["blocks"][0] for m in execution.transcript if m["role"] == "tool"]
+    assert result["execution"] == "not-executed"

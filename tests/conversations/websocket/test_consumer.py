@@ -174,13 +174,18 @@ async def test_an_approval_may_come_from_another_socket_and_runs_the_tool_once(u
             assert snapshot["state"]["interrupt"]["id"] == asked["interrupt"]["id"]
             decision = {"executionId": ack["executionId"], "interruptId": asked["interrupt"]["id"]}
             answers = await asyncio.gather(
-                one.command(type="approve", **decision), two.command(type="approve", **decision)
+                one.command(type="approve", **decision), two.command(type="reject", **decision)
             )
             assert sorted(answer["type"] for answer in answers) == ["ack", "error"]
-            assert {answer.get("code") for answer in answers} == {None, "INVALID_STATE"}
+            (refused,) = [answer for answer in answers if answer["type"] == "error"]
+            assert refused["code"] == "INVALID_STATE"
+            approved = answers[0]["type"] == "ack"
+            assert refused["message"] == f"this was answered already: {'approved' if approved else 'rejected'}"
             await one.end()
+            kind = "approve" if approved else "reject"
+            assert (await one.command(type=kind, **decision))["type"] == "ack"  # sent again after a lost connection
             started = [frame for frame in one.frames if frame["type"] == "tool-call-started"]
-            assert len(started) == 1
+            assert len(started) == (1 if approved else 0)
 
 
 async def test_a_rejected_call_is_told_to_the_model(user: User) -> None:
@@ -399,3 +404,60 @@ async def test_without_the_host_a_socket_says_so() -> None:
     socket = Socket(None, {}, ["par.v1"])
     await socket.connect()
     assert await socket.communicator.receive_output(10) == {"type": "websocket.close", "code": 4500}
+
+
+async def test_changed_arguments_are_on_record_with_what_they_did(user: User) -> None:
+    """What the model is told, what is stored and what the socket says name the arguments that ran."""
+    asked_for, ran = {"to": "A", "text": "old"}, {"to": "B", "text": "new"}
+    with ScriptedModel(calls(("local.send_postcard", asked_for)), says("ok")) as model:
+        async with hosted(model) as host, socket_of(host, user) as socket:
+            ack = await socket.say("Send", AGENT)
+            asked = await socket.until("interrupt-requested")
+            await socket.command(
+                type="approve", executionId=ack["executionId"], interruptId=asked["interrupt"]["id"], arguments=ran
+            )
+            resolved = await socket.until("interrupt-resolved")
+            assert (resolved["decision"], resolved["arguments"]) == ("modified", ran)
+            await socket.end()
+    (revision,) = await rows(Revision)
+    result = revision.context[2]["blocks"][0]["content"][0]["text"]
+    assert result.startswith('The user changed the arguments to {"to":"B","text":"new"}.')
+    assert model.requests[1].messages[-1].blocks[0].content[0].text == result
+
+
+async def test_arguments_that_cannot_be_right_are_not_put_to_a_person(user: User) -> None:
+    """R106, E1: nothing was executed, and nobody was asked."""
+    with ScriptedModel(calls(("local.send_postcard", {"to": 5})), says("Sorry")) as model:
+        async with hosted(model) as host, socket_of(host, user) as socket:
+            await socket.say("Send", AGENT)
+            await socket.end()
+            kinds = {frame["type"] for frame in socket.frames}
+    assert not kinds & {"interrupt-requested", "tool-call-started"}
+    result = model.requests[1].messages[-1].blocks[0]
+    assert (result.status, result.execution) == ("error", "not-executed")
+
+
+async def test_a_start_is_followed_whatever_was_followed_before(user: User) -> None:
+    async with hosted(ScriptedModel(says("One"), says("Two"))) as host, socket_of(host, user) as socket:
+        ack = await socket.say("first", AGENT)
+        await socket.end()
+        await settled(host)
+        await socket.command(type="subscribe", executionId=ack["executionId"])
+        second = await socket.say("second", AGENT, conversationId=ack["conversationId"], format="html")
+        await socket.end()
+        assert socket.text(second["executionId"]) == "Two"
+        assert any(frame["type"] == "rendered" for frame in socket.frames)
+
+
+async def test_a_command_over_the_rate_is_answered_under_its_id(user: User) -> None:
+    async with hosted() as host, socket_of(host, user) as socket:
+        ids = [await socket.send(type="ping") for _ in range(120)]
+        answers = [await socket.receive() for _ in ids]
+        assert [answer["id"] for answer in answers] == ids
+        assert "RATE_LIMITED" in {answer.get("code") for answer in answers}
+
+
+async def test_nul_in_the_name_of_an_agent_is_no_fault_of_the_server(user: User) -> None:
+    """B69."""
+    async with hosted() as host, socket_of(host, user) as socket:
+        assert (await socket.say("Hi", "a\x00b"))["code"] == "AGENT_NOT_FOUND"
