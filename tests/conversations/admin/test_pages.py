@@ -48,6 +48,7 @@ def turn(user: User, text: str, conversation: Conversation | None = None) -> Rev
         request_id=uuid7(),
         digest="d",
         message=message,
+        agent="demo",
         conversation_id=conversation.pk if conversation else None,
     )
     messages = (
@@ -62,7 +63,7 @@ def turn(user: User, text: str, conversation: Conversation | None = None) -> Rev
 
 @pytest.fixture
 def user() -> User:
-    AgentProfileFactory()
+    AgentProfileFactory(slug="demo")
     return UserFactory()
 
 
@@ -104,7 +105,7 @@ def test_history_can_be_read_and_not_be_changed(admin: Client, user: User) -> No
 
 def test_a_failed_execution_shows_what_was_said(admin: Client, user: User) -> None:
     message = AgentMessage(id="m", role="user", blocks=(TextBlock(text="问题"),))
-    execution = store.begin_turn(user=user, request_id=uuid7(), digest="d", message=message).execution
+    execution = store.begin_turn(user=user, request_id=uuid7(), digest="d", message=message, agent="demo").execution
     half = AgentMessage(id="m2", role="assistant", blocks=(TextBlock(text="半个"),))
     store.finish_failed(
         execution,

@@ -37,7 +37,7 @@ def said(text: str, role: Any = "user") -> AgentMessage:
 
 
 def begin(user: User, text: str = "Hello", **given: Any) -> store.BegunTurn:
-    given = {"request_id": uuid7(), "digest": "d", "message": said(text)} | given
+    given = {"request_id": uuid7(), "digest": "d", "message": said(text), "agent": "demo"} | given
     return store.begin_turn(user=user, **given)
 
 
@@ -167,10 +167,9 @@ def test_somebody_elses_conversation_looks_like_none(user: User) -> None:
     """R125."""
     foreign = ConversationFactory()
     for pk in (foreign.pk, uuid7()):
-        for agent in (None, "demo"):
-            with pytest.raises(ConversationNotFound) as caught:
-                begin(user, conversation_id=pk, agent=agent)
-            assert str(foreign.title) not in str(caught.value)
+        with pytest.raises(ConversationNotFound) as caught:
+            begin(user, conversation_id=pk)
+        assert str(foreign.title) not in str(caught.value)
     assert not Execution.objects.exists()
 
 
@@ -180,15 +179,6 @@ def test_an_agent_that_is_off_or_unknown_is_not_found(user: User) -> None:
         with pytest.raises(AgentNotFound):
             begin(user, agent=slug)
     assert not Conversation.objects.exists()
-
-
-def test_without_a_name_the_default_agent_answers_and_then_stays(user: User) -> None:
-    chosen = AgentProfileFactory(is_default=True, order=9)
-    first = begin(user).execution
-    assert first.agent == chosen
-    save(first)
-    type(chosen).objects.update(is_default=False)
-    assert begin(user, conversation_id=first.conversation_id).execution.agent == chosen
 
 
 def test_a_conversation_can_go_on_with_another_agent(user: User) -> None:
@@ -320,7 +310,7 @@ def test_of_eight_writers_with_one_base_one_wins() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_of_eight_equal_requests_one_run_comes() -> None:
-    AgentProfileFactory()
+    AgentProfileFactory(slug="demo")
     user, request_id = UserFactory(), uuid7()
     results: list[Any] = at_once([lambda: begin(user, request_id=request_id)] * 8)
     assert sum(result.created for result in results) == 1
@@ -330,7 +320,7 @@ def test_of_eight_equal_requests_one_run_comes() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_of_eight_runs_in_one_conversation_one_starts() -> None:
-    conversation = ConversationFactory()
+    conversation = ConversationFactory(agent__slug="demo")
     pk: UUID = conversation.pk
     results = at_once([lambda: begin(conversation.owner, conversation_id=pk, base_version=0)] * 8)
     assert sum(isinstance(result, store.BegunTurn) for result in results) == 1
