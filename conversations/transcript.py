@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, assert_never
+from typing import Any, Literal, TypeAlias, assert_never
 
 from django.utils.safestring import SafeString
 
@@ -19,6 +19,7 @@ from agent.runtime.messages import (
     UrlSource,
 )
 from conversations.rendering import render
+from conversations.unsaved import UnsavedTurn
 
 CardStatus: TypeAlias = Literal[
     "writing", "pending", "waiting", "running", "done", "error", "not-executed", "unknown", "result-omitted"
@@ -80,26 +81,36 @@ class ShownMessage:
     role: Literal["user", "assistant"]
     who: str
     blocks: tuple[Shown, ...] = ()
+    template = "chat/message.html"
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRun:
+    """A turn that is no part of the conversation; `notice` says why."""
+
+    id: str
+    status: Literal["failed", "cancelled"]
+    notice: str
+    messages: tuple[ShownMessage, ...]
+    template = "chat/run.html"
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The end of a conversation; `earlier` messages before it are left out."""
+    """The end of a conversation in order of time; `earlier` messages before it are left out."""
 
-    messages: tuple[ShownMessage, ...]
+    entries: tuple[ShownMessage | ShownRun, ...]
     earlier: int
 
 
-def history(messages: Sequence[AgentMessage], agent_name: str, *, limit: int) -> History:
-    """Return about the last `limit` messages, from the beginning of a turn on."""
+def history(
+    messages: Sequence[AgentMessage], agent_name: str, *, limit: int, unsaved: Sequence[UnsavedTurn] = ()
+) -> History:
+    """Return about the last `limit` messages, from the beginning of a turn on, with the `unsaved` turns among them."""
     start = max(0, len(messages) - limit)
     while start > 0 and messages[start].role != "user":
         start -= 1
-    shown = messages[start:]
-    results = {
-        block.call_id: block for message in shown for block in message.blocks if isinstance(block, ToolResultBlock)
-    }
-    return History(tuple(_shown(shown, results, agent_name)), start)
+    return History(tuple(_entries(messages[start:], unsaved, agent_name, whole=start == 0)), start)
 
 
 def blank_messages(agent_name: str) -> dict[str, ShownMessage]:
@@ -112,21 +123,52 @@ def blank_blocks() -> dict[str, Shown]:
     return {"said": Said(), "answer": Answer(), "reasoning": Reasoning(), "picture": Picture(), "tool": Card()}
 
 
-def _shown(
-    messages: Sequence[AgentMessage], results: dict[str, ToolResultBlock], agent_name: str
-) -> Iterator[ShownMessage]:
+def _entries(
+    messages: Sequence[AgentMessage], unsaved: Sequence[UnsavedTurn], agent_name: str, *, whole: bool
+) -> Iterator[ShownMessage | ShownRun]:
+    following: dict[str | None, list[UnsavedTurn]] = {}
+    for turn in unsaved:
+        following.setdefault(turn.after, []).append(turn)
+    results = _results(messages)
+    if whole:
+        yield from (_run(turn, agent_name) for turn in following.get(None, ()))
     for message in messages:
-        match message.role:
-            case "user":
-                blocks = tuple(_said(message))
-                yield ShownMessage(message.id, "user", "You", blocks)
-            case "assistant":
-                blocks = tuple(_answered(message, results))
-                yield ShownMessage(message.id, "assistant", agent_name, blocks)
-            case "tool" | "system":
-                pass
-            case _:
-                assert_never(message.role)
+        yield from _shown(message, results, agent_name)
+        yield from (_run(turn, agent_name) for turn in following.get(message.id, ()))
+
+
+def _run(turn: UnsavedTurn, agent_name: str) -> ShownRun:
+    results = _results(turn.messages)
+    shown = [each for message in turn.messages for each in _shown(message, results, agent_name)]
+    if turn.partial is not None and (blocks := tuple(_half_written(turn.partial["blocks"]))):
+        shown.append(ShownMessage(turn.partial["messageId"], "assistant", agent_name, blocks))
+    return ShownRun(turn.execution_id, turn.status, turn.notice, tuple(shown))
+
+
+def _results(messages: Sequence[AgentMessage]) -> dict[str, ToolResultBlock]:
+    return {
+        block.call_id: block for message in messages for block in message.blocks if isinstance(block, ToolResultBlock)
+    }
+
+
+def _shown(message: AgentMessage, results: dict[str, ToolResultBlock], agent_name: str) -> Iterator[ShownMessage]:
+    match message.role:
+        case "user":
+            yield ShownMessage(message.id, "user", "You", tuple(_said(message)))
+        case "assistant":
+            yield ShownMessage(message.id, "assistant", agent_name, tuple(_answered(message, results)))
+        case "tool" | "system":
+            pass
+        case _:
+            assert_never(message.role)
+
+
+def _half_written(blocks: Sequence[Mapping[str, Any]]) -> Iterator[Shown]:
+    for block in blocks:
+        if block["type"] == "tool-call":
+            yield Card(block["callId"], block["name"], block["text"], "not-executed")
+        elif block["text"].strip():
+            yield (Reasoning if block["type"] == "reasoning" else Answer)(render(block["text"]))
 
 
 def _said(message: AgentMessage) -> Iterator[Shown]:

@@ -18,6 +18,8 @@ from agent.models import AgentProfile
 from conversations.models import Conversation, OneTimeLink, User
 from conversations.store import load_context
 from conversations.transcript import blank_blocks, blank_messages, history
+from conversations.unsaved import unsaved_turns
+from conversations.words import for_script
 
 MESSAGES_SHOWN = 60
 MOST_MESSAGES_SHOWN = 10_000
@@ -47,7 +49,7 @@ def conversation(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Show a conversation of one's own; anybody else's is as unknown as one that does not exist."""
     row = get_object_or_404(_listed(_user(request)).select_related("agent", "head"), pk=pk)
     messages = load_context(row, row.head).messages if row.head is not None else ()
-    shown = history(messages, row.agent.name, limit=_limit(request))
+    shown = history(messages, row.agent.name, limit=_limit(request), unsaved=unsaved_turns(row))
     more = {"history": shown, "show_more": len(messages) - shown.earlier + MESSAGES_SHOWN}
     return _chat(request, {"conversation": row, "agent": row.agent, **more})
 
@@ -61,6 +63,7 @@ def _chat(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
         "blank_blocks": blank_blocks(),
         "socket_path": f"{settings.PAR.base_path}/ws",
         "largest_frame": str(settings.PAR.max_frame_bytes),
+        "words": for_script(),
     }
     return render(request, "chat/page.html", {**shared, **context})
 

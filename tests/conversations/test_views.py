@@ -15,8 +15,9 @@ from django.test import Client
 from django.utils import timezone
 
 from agent.runtime.messages import AgentMessage
-from conversations.models import Conversation, OneTimeLink, Revision, User
-from tests.factories import PASSWORD, AgentProfileFactory, ConversationFactory, UserFactory
+from conversations.models import Conversation, Execution, OneTimeLink, Revision, User
+from conversations.unsaved import MOST_TURNS
+from tests.factories import PASSWORD, AgentProfileFactory, ConversationFactory, ExecutionFactory, UserFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -63,6 +64,23 @@ def keep(row: Conversation, *messages: dict[str, Any]) -> Conversation:
     row.version = number
     row.save()
     return row
+
+
+def end(row: Conversation, *messages: dict[str, Any], status: str = "cancelled", **more: Any) -> Execution:
+    """Give the conversation a turn that began at its head and ended without a revision."""
+    transcript = [AgentMessage.from_wire(message).to_wire() for message in messages]
+    return ExecutionFactory.create(conversation=row, base=row.head, status=status, transcript=transcript, **more)
+
+
+def written(*blocks: dict[str, str]) -> dict[str, Any]:
+    """Return the message that was being written when a run ended."""
+    empty = {"callId": "", "name": "", "text": "", "stopped": False}
+    return {"messageId": "half", "blocks": [{**empty, "index": at, **block} for at, block in enumerate(blocks)]}
+
+
+def in_order(page: str, *texts: str) -> bool:
+    places = [page.index(text) for text in texts]
+    return places == sorted(places)
 
 
 def body(client: Client, address: str, status: int = 200) -> str:
@@ -217,6 +235,9 @@ def test_hostile_text_is_inert_everywhere_on_the_page(signed_in: Client, person:
         answered(result(attack, name=attack), role="tool"),
     )
 
+    half = written({"type": "text", "text": attack}, {"type": "tool-call", "name": attack, "text": attack})
+    end(row, said(attack), status="failed", error_code="X", error_message=attack, partial=half)
+
     page = body(signed_in, f"/c/{row.pk}/")
 
     assert "<img src=x" not in page
@@ -264,9 +285,108 @@ def test_a_longer_list_and_a_longer_history_cost_no_more_queries(
     for n in range(8):
         keep(row, said(f"q {n}"), answered({"type": "text", "text": f"a {n}"}))
         ConversationFactory.create(owner=person)
+        end(row, said(f"stopped {n}"), partial=written({"type": "text", "text": "half"}))
 
-    with django_assert_num_queries(6):  # session, person, conversation, two of its context, list
+    with django_assert_num_queries(7):  # session, person, conversation, two of its context, unsaved turns, list
         body(signed_in, f"/c/{row.pk}/")
+
+
+def test_stopped_and_failed_turns_stand_where_they_happened(signed_in: Client, person: User) -> None:
+    row = ConversationFactory.create(owner=person)
+    first = end(row, said("q 0"), status="failed", error_code="MODEL_FAILED", error_message="no route to host")
+    keep(row, said("q 1"), answered({"type": "text", "text": "a 1."}))
+    end(row, said("q 2"))
+    end(row, said("q 3"))
+    keep(row, said("q 4"), answered(call("sum", {})), answered(result("3"), role="tool"))
+    last = end(row, said("q 5"))
+
+    page = body(signed_in, f"/c/{row.pk}/")
+
+    assert in_order(page, ">q 0<", ">q 1<", ">a 1.<", ">q 2<", ">q 3<", ">q 4<", ">q 5<")
+    assert f'<div class="run" data-execution-id="{first.pk}" data-status="failed">' in page
+    assert f'<div class="run" data-execution-id="{last.pk}" data-status="cancelled">' in page
+    assert "The model did not answer. No route to host." in page
+    transcript = page[page.index('id="transcript"') : page.index('id="composer"')]
+    assert transcript.count('<p class="notice-text">Stopped.</p>') == 3
+    assert transcript.count("not part of the conversation") == 4
+
+
+def test_all_that_an_unsaved_turn_wrote_is_shown(signed_in: Client, person: User) -> None:
+    row = ConversationFactory.create(owner=person)
+    end(
+        row,
+        said("go"),
+        answered({"type": "text", "text": "Let me **see**."}, call("sum", {"numbers": [1]})),
+        answered(result("stopped before", status="error", execution="not-executed"), role="tool"),
+        partial=written(
+            {"type": "reasoning", "text": "I *think*"},
+            {"type": "text", "text": " "},
+            {"type": "text", "text": "Half `a` word"},
+            {"type": "tool-call", "callId": "call_2", "name": "sum", "text": '{"numb'},
+        ),
+    )
+
+    page = body(signed_in, f"/c/{row.pk}/")
+
+    assert "<p>Let me <strong>see</strong>.</p>" in page
+    assert 'data-call-id="call_1" data-status="not-executed"' in page
+    assert '<pre class="tool-result-text" tabindex="0">stopped before</pre>' in page
+    assert "<p>I <em>think</em></p>" in page
+    assert "<p>Half <code>a</code> word</p>" in page
+    transcript = page[page.index('id="transcript"') : page.index('id="composer"')]
+    assert transcript.count('class="prose"') == 3  # blank text is left out
+    assert 'data-call-id="call_2" data-status="not-executed"' in page
+    assert '{"numb' in unescape(page)
+
+
+def test_an_unsaved_turn_of_a_hidden_part_is_hidden_with_it(signed_in: Client, person: User) -> None:
+    row = ConversationFactory.create(owner=person)
+    end(row, said("stopped at the very beginning"))
+    keep(row, said("early"), answered({"type": "text", "text": "yes"}))
+    end(row, said("stopped early"))
+    turns = [(said(f"question {n}."), answered({"type": "text", "text": f"answer {n}."})) for n in range(40)]
+    keep(row, *(message for turn in turns for message in turn))
+    end(row, said("stopped late"))
+
+    page = body(signed_in, f"/c/{row.pk}/")
+    assert [text in page for text in ("very beginning", "stopped early", "stopped late")] == [False, False, True]
+
+    page = body(signed_in, f"/c/{row.pk}/?show=120")
+    assert in_order(page, "very beginning", ">early<", "stopped early", "question 0.", "stopped late")
+
+
+def test_what_runs_or_is_saved_is_not_shown_as_an_unsaved_turn(signed_in: Client, person: User) -> None:
+    row = keep(ConversationFactory.create(owner=person), said("saved words"))
+    ExecutionFactory.create(conversation=row, status="completed", revision=row.head)
+    end(row, said("live words"), status="running")
+    end(ConversationFactory.create(), said("words of somebody else"))
+
+    page = body(signed_in, f"/c/{row.pk}/")
+
+    assert page.count("saved words") == 1
+    assert "live words" not in page
+    assert "somebody else" not in page
+
+
+def test_only_the_newest_unsaved_turns_are_shown(signed_in: Client, person: User) -> None:
+    row = ConversationFactory.create(owner=person)
+    for n in range(MOST_TURNS + 1):
+        end(row, said(f"attempt {n}."))
+
+    page = body(signed_in, f"/c/{row.pk}/")
+
+    assert "attempt 0." not in page
+    assert in_order(page, "attempt 1.", f"attempt {MOST_TURNS}.")
+
+
+def test_a_turn_that_was_lost_before_it_wrote_anything_shows_what_was_asked(signed_in: Client, person: User) -> None:
+    row = ConversationFactory.create(owner=person)
+    end(row, status="failed", error_code="EXECUTION_LOST", error_message="", input=said("was this heard?"))
+
+    page = body(signed_in, f"/c/{row.pk}/")
+
+    assert '<p class="said">was this heard?</p>' in page
+    assert "The server was interrupted while it worked on this." in page
 
 
 def test_a_new_chat_costs_a_fixed_number_of_queries(

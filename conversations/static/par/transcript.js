@@ -10,6 +10,7 @@ export class Transcript {
   #root;
   #rendered = new Rendered();
   #runs = new Map(); // execution id -> {view, state, asked}
+  #complete; // ids of the ended runs that came with the page
   #expected = null;
   #changed = new Set();
   #due = false;
@@ -17,6 +18,7 @@ export class Transcript {
 
   constructor(root) {
     this.#root = root;
+    this.#complete = new Set([...root.querySelectorAll(".run")].map(({ dataset }) => dataset.executionId));
     addEventListener("scroll", () => (this.#atEnd = distance() < NEAR), { passive: true });
     new ResizeObserver(() => this.#atEnd && toEnd()).observe(root);
     toEnd();
@@ -48,6 +50,7 @@ export class Transcript {
 
   /* A run has a new state; `event` is what changed it, null after a snapshot. */
   update(state, event) {
+    if (this.#complete.has(state.executionId)) return;
     if (!this.#runs.has(state.executionId)) {
       const view = new RunView(this.#rendered);
       this.#runs.set(state.executionId, { view, state, asked: null });
