@@ -8,9 +8,13 @@ from typing import Any
 import pytest
 from asgiref.sync import SyncToAsync
 from django.db import connection, connections
+from hypothesis import settings
 
 from conversations.hosting.executor import DatabaseExecutor
 from tests.services import cache_generation
+
+# No deadline and the same hundred examples in every run; `--hypothesis-profile=default` searches on.
+settings.load_profile("ci")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -225,13 +225,7 @@ turns = st.lists(
 
 
 @given(turns)
-@settings(
-    max_examples=10,
-    derandomize=True,
-    database=None,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_recording_gives_the_same_states(player: Path, events: list[ev.Event]) -> None:
     recording = numbered([*beginning(), *(json_copy(event) for event in events)])
 

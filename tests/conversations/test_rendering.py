@@ -132,7 +132,7 @@ markup = st.lists(
 
 
 @given(markup)
-@settings(max_examples=150, derandomize=True, database=None, deadline=None)
+@settings(max_examples=150)
 def test_nothing_dangerous_survives_in_any_mixture(source: str) -> None:
     """B74, B75, B76."""
     assert_harmless(render(source))
@@ -237,7 +237,7 @@ pieces = st.lists(
 
 
 @given(pieces, st.integers(1, 30))
-@settings(max_examples=300, derandomize=True, database=None, deadline=None)
+@settings(max_examples=300)
 def test_any_streamed_text_ends_as_the_whole_text(document: str, size: int) -> None:
     shown, _ = streamed(document, size)
 

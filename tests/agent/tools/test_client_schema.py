@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -76,7 +76,6 @@ def fitting(draw: st.DrawFn, schema: dict[str, Any]) -> Any:
             return value
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_the_validator_agrees_with_jsonschema_on_every_schema_of_the_subset(data: st.DataObject) -> None:
     """R105, R106."""
@@ -87,7 +86,7 @@ def test_the_validator_agrees_with_jsonschema_on_every_schema_of_the_subset(data
     assert (not problems) == Draft202012Validator(schema).is_valid(value), problems
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=50)
 @given(st.data())
 def test_what_is_compiled_is_the_schema_itself_and_any_further_keyword_is_refused(data: st.DataObject) -> None:
     schema = data.draw(nodes(root=True))
