@@ -5,20 +5,18 @@ Plain functions on the ORM, each of them one short transaction; the host and the
 """
 
 from conversations.store.contexts import load_context
-from conversations.store.conversations import delete, owned_conversation, rename
+from conversations.store.conversations import owned_conversation
 from conversations.store.executions import finish_failed, note_cancel, record_progress
 from conversations.store.turns import BegunTurn, begin_turn, request_digest, save_turn, title_of
 
 __all__ = [
     "BegunTurn",
     "begin_turn",
-    "delete",
     "finish_failed",
     "load_context",
     "note_cancel",
     "owned_conversation",
     "record_progress",
-    "rename",
     "request_digest",
     "save_turn",
     "title_of",

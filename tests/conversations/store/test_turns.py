@@ -198,8 +198,7 @@ def test_limits_of_the_client_tighten_and_never_widen(user: User) -> None:
 
 def test_a_new_title_during_the_run_does_not_cost_the_turn(user: User) -> None:
     execution = begin(user).execution
-    renamed = store.rename(user, execution.conversation_id, "Mine")
-    assert (renamed.version, renamed.title_by_person) == (1, True)
+    Conversation.objects.update(title="Mine", version=1)
     assert save(execution).number == 2
     conversation = Conversation.objects.get()
     assert (conversation.version, conversation.title) == (2, "Mine")
@@ -216,10 +215,9 @@ def test_a_run_that_lost_its_process_saves_nothing(user: User) -> None:
 
 def test_a_deleted_conversation_takes_no_turn(user: User) -> None:
     execution = begin(user).execution
-    assert store.delete(user, execution.conversation_id)
+    Conversation.objects.all().delete()
     with pytest.raises(ConversationNotFound):
         save(execution)
-    assert not store.delete(user, execution.conversation_id)
 
 
 def test_a_stopped_run_keeps_what_it_said_and_leaves_the_conversation_alone(user: User) -> None:
@@ -253,18 +251,6 @@ def test_progress_of_a_run_is_noted_while_it_lives(user: User) -> None:
     save(execution)
     with pytest.raises(ExecutionLost):
         store.record_progress(execution, messages=(), model_context=STATE, calls={})
-
-
-def test_rename_refuses_what_is_too_long_foreign_or_stale(user: User) -> None:
-    """R126."""
-    mine = ConversationFactory(owner=user)
-    with pytest.raises(InvalidArgument):
-        store.rename(user, mine.pk, "x" * 257)
-    with pytest.raises(ConversationNotFound):
-        store.rename(UserFactory(), mine.pk, "x")
-    with pytest.raises(ConversationConflict):
-        store.rename(user, mine.pk, "x", base_version=4)
-    assert store.rename(user, mine.pk, " ").title is None
 
 
 def at_once(jobs: list[Callable[[], Any]]) -> list[Any]:
