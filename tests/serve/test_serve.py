@@ -7,6 +7,7 @@ import json
 import re
 import signal
 import socket
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -211,6 +212,42 @@ def test_a_taken_port_is_told_in_words(tmp_path: Path) -> None:
     assert done.returncode != 0
     assert "already in use" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("port", ["abc", "65536"])
+def test_a_port_that_is_none_is_told_in_words(port: str, tmp_path: Path) -> None:
+    done = run_serve(tmp_path, PORT=port)
+    assert done.returncode != 0
+    assert f"'{port}' is no port" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        ("", "migrations are not applied: run `manage.py bootstrap --migrate` first"),
+        ("sqlite:////nowhere/at/all", "the database cannot be used: unable to open database file"),
+    ],
+)
+def test_a_database_that_is_not_prepared_is_told_in_words(address: str, told: str, tmp_path: Path) -> None:
+    done = run_serve(tmp_path, PORT="0", **({"DATABASE_URL": address} if address else {}))
+    assert done.returncode != 0
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def run_serve(place: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Start a server that must not come up."""
+    given = {"PATH": "/usr/bin", "PAR_ENV_FILE": "", "PAR_ENVIRONMENT": "development", "PAR_DATA_DIR": str(place)}
+    return subprocess.run(
+        [sys.executable, "manage.py", "serve"],
+        cwd=ROOT,
+        env=given | environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
 
 
 async def test_sigterm_lets_a_run_end_closes_with_1012_and_exits_well(tmp_path: Path) -> None:

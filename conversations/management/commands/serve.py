@@ -5,14 +5,16 @@ from __future__ import annotations
 import fcntl
 import os
 import socket
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import IO, Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
+from django.db import Error as DatabaseError
 from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
 from django.utils.module_loading import import_string
 
 
@@ -25,8 +27,8 @@ class Command(BaseCommand):
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
         parser.add_argument(
             "--port",
-            type=int,
-            default=int(os.environ.get("PORT") or 8000),
+            type=_port,
+            default=os.environ.get("PORT") or "8000",
             help="port to listen on, 0 for any free one (default: $PORT or 8000)",
         )
         parser.add_argument(
@@ -37,6 +39,7 @@ class Command(BaseCommand):
         # What the SDKs would read from the environment must not reach endpoints that were configured by hand.
         for name in ("OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS"):
             os.environ.pop(name, None)
+        _check_database()
         with self._alone():
             self._serve(options["host"], options["port"], options["drain"])
 
@@ -73,6 +76,25 @@ class Command(BaseCommand):
         if connection.vendor != "sqlite" or ":memory:" in name or "mode=memory" in name:
             return nullcontext()
         return _Lock(Path(name + ".serve-lock"))
+
+
+def _port(text: str) -> int:
+    if not (text.isdecimal() and int(text) < 65_536):
+        raise ArgumentTypeError(f"{text!r} is no port (from 0 to 65535; $PORT is the default)")
+    return int(text)
+
+
+def _check_database() -> None:
+    """Refuse a database that cannot be reached or is older than the code."""
+    try:
+        migrations = MigrationExecutor(connection)
+        missing = migrations.migration_plan(migrations.loader.graph.leaf_nodes())
+    except DatabaseError as error:
+        raise CommandError(f"the database cannot be used: {error}") from error
+    finally:
+        connection.close()
+    if missing:
+        raise CommandError(f"{len(missing)} migrations are not applied: run `manage.py bootstrap --migrate` first")
 
 
 class _Lock:
