@@ -15,6 +15,8 @@ COPY --from=build /app /app
 USER par
 VOLUME /data
 EXPOSE 8000
-# PAR_SECRET_KEYS and PAR_ORIGINS are needed; stopping takes up to 45 seconds, since running turns may end.
+# README.md, "In production", has the variables that are needed and the command that prepares the database.
+# Stopping takes up to 45 seconds, since running turns may end.
 STOPSIGNAL SIGTERM
-CMD [".venv/bin/python", "manage.py", "serve", "--host", "0.0.0.0"]
+ENTRYPOINT [".venv/bin/python", "manage.py"]
+CMD ["serve", "--host", "0.0.0.0"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import inspect
 import re
 from collections.abc import Callable
@@ -10,6 +11,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+
+from agent.conf import ParSettings
 
 ROOT = Path(__file__).parent.parent
 PAGES = ("docs/tools.md", "docs/testing.md")
@@ -29,6 +32,19 @@ def load(page: str) -> ModuleType:
 
 def examples(page: str) -> list[Callable[[], Any]]:
     return [value for name, value in vars(load(page)).items() if name.startswith("test_")]
+
+
+def test_the_variables_for_production_are_settings_in_the_form_that_docker_reads() -> None:
+    """Docker takes everything after the first = as the value, a comment too."""
+    block = re.search(
+        r"^```sh\n(#.*?PAR_SECRET_KEYS.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL
+    )
+    assert block is not None
+    found = dict(line.split("=", 1) for line in block[1].splitlines() if not line.startswith("#"))
+    assert set(found) <= set(ParSettings.variables())
+    key = base64.b64encode(bytes(32)).decode()
+    read = ParSettings.from_environment({name: value or key for name, value in found.items()})
+    assert (read.problems, read.unknown) == ((), ())
 
 
 @pytest.mark.parametrize("page", PAGES)
