@@ -3,15 +3,19 @@
 import { announce } from "./fragments.js";
 import { sentence } from "./words.js";
 
-export function listenForDecisions(root, connection) {
+// What the server says when the question was answered before, or its run has ended.
+const TOO_LATE = new Set(["INVALID_STATE", "EXECUTION_NOT_FOUND"]);
+
+/* `onTooLate(executionId)` shows the state of the run: what was really decided. */
+export function listenForDecisions(root, connection, onTooLate) {
   root.addEventListener("submit", (event) => event.preventDefault());
   root.addEventListener("click", ({ target }) => {
     const button = target.closest("[data-decision]");
-    if (button && !button.disabled) decide(button, connection);
+    if (button && !button.disabled) decide(button, connection, onTooLate);
   });
 }
 
-async function decide(button, connection) {
+async function decide(button, connection, onTooLate) {
   const card = button.closest(".tool");
   const question = card.querySelector(".tool-question");
   const problem = card.querySelector(".tool-problem");
@@ -30,9 +34,13 @@ async function decide(button, connection) {
     await connection.request(button.dataset.decision, fields);
     announce(button.dataset.decision === "approve" ? "Approved." : "Rejected.");
   } catch (error) {
-    problem.textContent = sentence(error);
-    problem.hidden = false;
     delete card.dataset.decidedHere;
     for (const each of buttons) each.disabled = false;
+    if (TOO_LATE.has(error.code)) {
+      onTooLate(fields.executionId);
+    } else {
+      problem.textContent = sentence(error);
+      problem.hidden = false;
+    }
   }
 }

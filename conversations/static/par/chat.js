@@ -47,7 +47,10 @@ export class Chat {
     this.composer.remember(this.follower.conversationId);
     if (this.follower.conversationId === null) this.composer.mode = "ready";
     this.agents = new Agents(page, (prompt) => this.composer.submit(prompt));
-    listenForDecisions(transcript, this.connection);
+    listenForDecisions(transcript, this.connection, (executionId) => {
+      this.transcript.redraw(executionId);
+      this.follower.subscribe();
+    });
     transcript.addEventListener("click", ({ target }) => {
       const button = target.closest("[data-again]");
       if (button) this.composer.submit(inputOf(button.closest(".run")));
@@ -66,7 +69,7 @@ export class Chat {
       this.#accepted(await this.connection.request("start", fields, { id }), text);
     } catch (error) {
       this.transcript.withdraw();
-      this.composer.refused(text, sentence(error));
+      this.composer.refused(text, sentence(error), error.doubtful);
     }
   }
 
@@ -97,13 +100,19 @@ export class Chat {
     try {
       await this.connection.request("cancel", { executionId: this.follower.state.executionId });
     } catch (error) {
-      if (this.follower.live) this.composer.say(sentence(error));
+      if (this.follower.live) this.composer.unstopped(sentence(error));
     }
   }
 
   #receive(frame) {
     if (frame.type === "error") this.composer.say(sentence(frame));
+    else if (frame.type === "ack") this.#acceptedLate(frame);
     else this.follower.receive(frame);
+  }
+
+  #acceptedLate(ack) {
+    const text = this.composer.late(ack.id);
+    if (text !== null) this.#accepted(ack, text);
   }
 
   #changed(state, event) {

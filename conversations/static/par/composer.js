@@ -74,15 +74,32 @@ export class Composer {
     this.#keep();
   }
 
-  /* The server has refused the text: it is put back, before what was typed since. */
-  refused(text, problem) {
+  /* The server has refused the text: it is put back, before what was typed since. In doubt it keeps its id. */
+  refused(text, problem, doubtful) {
     this.#box.value = this.#box.value ? `${text}\n${this.#box.value}` : text;
     this.#sent = "";
-    this.#restored = null;
+    this.#restored = doubtful ? { text, id: this.#id } : null;
     this.#edited();
     this.say(problem);
     this.mode = "ready";
     this.#box.focus();
+  }
+
+  /* The server has taken up this message after all: returns its text, which leaves the box, or null for another one. */
+  late(id) {
+    if (this.#mode === "sending" || this.#restored?.id !== id) return null;
+    const { text } = this.#restored;
+    const { value } = this.#box;
+    if (value === text || value.startsWith(`${text}\n`)) this.#box.value = value.slice(text.length + 1);
+    this.say("");
+    this.#edited();
+    return text;
+  }
+
+  /* The run could not be stopped; the button may be pressed again. */
+  unstopped(problem) {
+    this.say(problem);
+    this.#stop.disabled = this.#mode !== "running";
   }
 
   /* Show a problem beside the box, or none. */

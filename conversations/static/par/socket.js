@@ -1,24 +1,27 @@
 /* The connection to the server: one websocket that comes back by itself, and requests that are answered once.
 
    Commands that were not answered before the connection broke are sent again under the same id; the server gives a
-   repeated id its first answer. Everything else that arrives goes to `onFrame`. */
+   repeated id its first answer. It answers in the order of the commands, so an error without an id is the answer to the
+   oldest one. Everything else that arrives goes to `onFrame`, an answer that came too late as well. */
 
 const PROTOCOL = "par.v1";
 const FIRST_PAUSE = 400; // all in milliseconds
 const LONGEST_PAUSE = 20_000;
 const PING_EVERY = 25_000;
-const ANSWER_WITHIN = 15_000;
+const PONG_WITHIN = 15_000;
+const ANSWER_WITHIN = 20_000;
 const FATAL = new Map([
   [4403, "This page may not talk to the server from this address."],
   [4406, "This page is older than the server. Reload it."],
 ]);
 
-/* Raised when the server refuses a command or cannot take it; `code` is the protocol's. */
+/* Raised when the server refuses a command or cannot take it; `code` is the protocol's. `doubtful` tells that the
+   command may have been carried out all the same. */
 export class Refused extends Error {
-  constructor(code, message, details = {}) {
+  constructor(code, message, { doubtful = false } = {}) {
     super(message);
     this.code = code;
-    this.details = details;
+    this.doubtful = doubtful;
   }
 }
 
@@ -65,15 +68,15 @@ export class Connection {
     socket.onclose = ({ code }) => socket === this.#socket && this.#closed(code);
   }
 
-  /* Send a command and return a promise of its ack; it rejects with `Refused`. */
+  /* Send a command and return a promise of its ack; it rejects with `Refused`, also when no answer comes in time. */
   request(type, fields = {}, { id = uuid(), repeat = true } = {}) {
     const frame = JSON.stringify({ type, id, ...fields });
     // A frame that is too large would break this socket, and the next one when it is sent again.
     if (new Blob([frame]).size > this.largestFrame) return Promise.reject(tooLarge());
     if (!this.#open && !repeat) return Promise.reject(new Refused("NOT_CONNECTED", "There is no connection."));
     return new Promise((resolve, reject) => {
-      this.#pending.set(id, { frame, repeat, resolve, reject });
-      if (this.#open) this.#socket.send(frame);
+      this.#pending.set(id, { frame, repeat, resolve, reject, timer: null });
+      if (this.#open) this.#send(id);
     });
   }
 
@@ -83,39 +86,54 @@ export class Connection {
         this.#opened();
         break;
       case "ack":
-        this.#settle(frame.id, "resolve", frame);
+        this.#answered(frame.id, "resolve", frame);
         break;
-      case "error":
-        if (this.#pending.has(frame.id)) {
-          this.#settle(frame.id, "reject", new Refused(frame.code, frame.message, frame));
-        } else {
-          this.hooks.onFrame(frame);
-        }
+      case "error": {
+        const id = frame.id ?? this.#pending.keys().next().value;
+        const doubtful = frame.id !== id;
+        this.#answered(id, "reject", new Refused(frame.code, frame.message, { doubtful }), frame);
         break;
+      }
       default:
         this.hooks.onFrame(frame);
     }
   }
 
+  #answered(id, how, value, frame = value) {
+    if (this.#pending.has(id)) this.#settle(id, how, value);
+    else this.hooks.onFrame(frame);
+  }
+
   #settle(id, how, value) {
     const waiting = this.#pending.get(id);
+    clearTimeout(waiting.timer);
     this.#pending.delete(id);
-    waiting?.[how](value);
+    waiting[how](value);
+  }
+
+  #send(id) {
+    const waiting = this.#pending.get(id);
+    this.#pending.delete(id);
+    this.#pending.set(id, waiting); // in the order in which they are sent
+    this.#socket.send(waiting.frame);
+    waiting.timer = setTimeout(() => {
+      this.#settle(id, "reject", new Refused("NO_ANSWER", "There was no answer.", { doubtful: true }));
+    }, ANSWER_WITHIN);
   }
 
   #opened() {
     this.#open = true;
     this.#tries = 0;
-    const unanswered = [...this.#pending.values()];
+    const unanswered = [...this.#pending.keys()];
     this.hooks.onState("open");
     this.hooks.onOpen();
-    for (const { frame } of unanswered) this.#socket.send(frame);
+    for (const id of unanswered) this.#send(id);
     this.#pinger = setInterval(() => this.#ping(), PING_EVERY);
   }
 
   async #ping() {
     const socket = this.#socket;
-    const dead = setTimeout(() => this.#abandon(socket), ANSWER_WITHIN);
+    const dead = setTimeout(() => this.#abandon(socket), PONG_WITHIN);
     await this.request("ping", {}, { repeat: false }).catch(() => {});
     clearTimeout(dead);
   }
@@ -146,7 +164,8 @@ export class Connection {
   /* Keep what can be sent again, unless the server found it too large (1009). */
   #dropPending(code) {
     const lost = code === 1009 ? tooLarge() : new Refused("NOT_CONNECTED", "The connection was lost.");
-    for (const [id, { repeat }] of [...this.#pending]) {
+    for (const [id, { repeat, timer }] of [...this.#pending]) {
+      clearTimeout(timer);
       if (!repeat || code === 1009) this.#settle(id, "reject", lost);
     }
   }

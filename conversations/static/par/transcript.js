@@ -66,7 +66,11 @@ export class Transcript {
 
   store(frame) {
     this.#rendered.store(frame);
-    const run = this.#runs.get(frame.executionId);
+    this.redraw(frame.executionId);
+  }
+
+  redraw(executionId) {
+    const run = this.#runs.get(executionId);
     if (run?.state) this.#later(run);
   }
 

@@ -1,0 +1,180 @@
+"""The server answers without a name, too late or not at all: the page says so and never waits for ever."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, TypeAlias
+
+import pytest
+from playwright.sync_api import Page, WebSocketRoute, expect
+
+from tests.browser.chat import card, last_answer, say, wait_for_end
+from tests.browser.conftest import OpenPage
+
+POSTCARD = "local.send_postcard"
+PATIENCE = 21_000  # milliseconds after which the page gives up
+
+Frame: TypeAlias = dict[str, Any]
+
+
+class Line:
+    """The line between page and server. Commands named in `swallowed` get lost; what the server says can be held."""
+
+    def __init__(self, page: Page) -> None:
+        self.swallowed: set[str] = set()
+        self.commands: list[Frame] = []
+        self.holds = False
+        self._held: list[str] = []
+        self._page: WebSocketRoute | None = None
+        self._server: WebSocketRoute | None = None
+        page.route_web_socket("**/ai/ws", self._connect)
+        page.clock.install()
+        page.reload()
+
+    def tell(self, frame: Frame) -> None:
+        """Say something to the page in the name of the server."""
+        assert self._page is not None
+        self._page.send(json.dumps(frame))
+
+    def deliver(self, command: Frame) -> None:
+        """Let a command that was swallowed reach the server after all."""
+        assert self._server is not None
+        self._server.send(json.dumps(command))
+
+    def release(self) -> None:
+        """Let the page have what was held."""
+        assert self._page is not None
+        self.holds = False
+        for text in self._held:
+            self._page.send(text)
+
+    def sent(self, kind: str) -> list[Frame]:
+        return [frame for frame in self.commands if frame["type"] == kind]
+
+    def _connect(self, route: WebSocketRoute) -> None:
+        self._page, self._server = route, route.connect_to_server()
+        route.on_message(self._from_page)
+        self._server.on_message(self._from_server)
+
+    def _from_page(self, text: str | bytes) -> None:
+        frame = json.loads(text)
+        self.commands.append(frame)
+        if frame["type"] not in self.swallowed:
+            self.deliver(frame)
+
+    def _from_server(self, text: str | bytes) -> None:
+        if self.holds:
+            self._held.append(str(text))
+        else:
+            assert self._page is not None
+            self._page.send(text)
+
+
+@pytest.fixture
+def line(page: Page) -> Line:
+    return Line(page)
+
+
+def typed(page: Page, text: str) -> None:
+    """Expect that the text is back in the box, and a word why."""
+    wait_for_end(page)
+    expect(page.get_by_label("Message", exact=True)).to_have_value(text)
+    expect(page.locator(".said")).to_have_count(0)
+
+
+def test_an_error_without_an_id_puts_the_message_back(page: Page, line: Line) -> None:
+    line.swallowed = {"start"}
+    say(page, "Too fast")
+    expect(page.locator("#composer")).to_have_attribute("data-mode", "sending")
+    line.tell({"type": "error", "id": None, "code": "RATE_LIMITED", "message": "too many commands; slow down"})
+
+    typed(page, "Too fast")
+    expect(page.get_by_role("alert").filter(has_text="That was too fast")).to_be_visible()
+
+
+def test_a_message_without_an_answer_is_put_back(page: Page, line: Line) -> None:
+    line.swallowed = {"start"}
+    say(page, "Is anybody there?")
+    expect(page.locator("#composer")).to_have_attribute("data-mode", "sending")
+    page.clock.fast_forward(PATIENCE)
+
+    typed(page, "Is anybody there?")
+    expect(page.get_by_role("alert").filter(has_text="does not answer")).to_be_visible()
+    line.swallowed = set()
+    page.get_by_role("button", name="Send", exact=True).click()
+    wait_for_end(page)
+
+    expect(last_answer(page)).to_contain_text("demo agent")
+    expect(page.get_by_label("Message", exact=True)).to_have_value("")
+    first, again = line.sent("start")
+    assert first["id"] == again["id"]  # had the first arrived after all, this would start no second run
+
+
+def test_an_answer_that_comes_too_late_is_taken_all_the_same(page: Page, line: Line) -> None:
+    line.swallowed = {"start"}
+    say(page, "Hello, slowly")
+    expect(page.locator("#composer")).to_have_attribute("data-mode", "sending")
+    page.clock.fast_forward(PATIENCE)
+    typed(page, "Hello, slowly")
+    line.deliver(line.sent("start")[0])
+    expect(last_answer(page)).to_contain_text("demo agent")
+    wait_for_end(page)
+
+    expect(page.get_by_label("Message", exact=True)).to_have_value("")
+    expect(page.locator(".said")).to_have_text(["Hello, slowly"])
+    expect(page.locator("[data-problem]")).to_be_hidden()
+
+
+def test_a_stop_without_an_answer_can_be_pressed_again(page: Page, line: Line) -> None:
+    say(page, "Send a postcard to Fay")
+    expect(card(page, POSTCARD)).to_contain_text("Waits for you")
+    line.swallowed = {"cancel"}
+    stop = page.get_by_role("button", name="Stop")
+    stop.click()
+    expect(stop).to_be_disabled()
+    page.clock.fast_forward(PATIENCE)
+    expect(page.get_by_role("alert").filter(has_text="does not answer")).to_be_visible()
+    line.swallowed = set()
+    stop.click()
+    wait_for_end(page)
+
+    expect(page.locator(".notice-cancelled")).to_be_visible()
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_decision_after_another_one_shows_the_real_one(
+    page: Page, line: Line, open_page: OpenPage, ended: bool
+) -> None:
+    say(page, "Send a postcard to Gus")
+    waiting = card(page, POSTCARD)
+    expect(waiting).to_contain_text("Waits for you")
+    other = open_page(page.url)
+    expect(card(other, POSTCARD)).to_contain_text("Waits for you")
+    line.holds = True
+    card(other, POSTCARD).get_by_role("button", name="Approve").click()
+    if ended:
+        wait_for_end(other)
+    waiting.get_by_role("button", name="Reject").click()
+    expect(waiting.get_by_role("button", name="Reject")).to_be_disabled()
+    line.release()
+    wait_for_end(page)
+
+    expect(waiting).to_contain_text("Approved in another window")
+    expect(waiting).to_have_attribute("data-status", "done")
+    expect(page.locator("[role=alert]:visible")).to_have_count(0)
+
+
+def test_the_answer_to_a_repeated_decision_is_the_first_one(page: Page, line: Line) -> None:
+    say(page, "Send a postcard to Hal")
+    waiting = card(page, POSTCARD)
+    expect(waiting).to_contain_text("Waits for you")
+    line.holds = True
+    waiting.get_by_role("button", name="Approve").click()
+    expect(waiting.get_by_role("button", name="Approve")).to_be_disabled()
+    line.deliver(line.sent("approve")[0])
+    line.release()
+    wait_for_end(page)
+
+    expect(waiting).to_have_attribute("data-status", "done")
+    expect(waiting).to_contain_text("Approved")
+    expect(page.locator("[role=alert]:visible")).to_have_count(0)
