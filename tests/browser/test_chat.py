@@ -142,6 +142,37 @@ def test_stop_ends_the_answer_and_says_what_that_means(page: Page) -> None:
     expect(page.locator(".said")).to_have_text("Tell me a long story")
 
 
+def test_a_stopped_turn_stays_where_it_happened(page: Page, open_page: OpenPage) -> None:
+    say(page, "Tell me a long story")
+    expect(last_answer(page)).to_contain_text("Night 2", timeout=LONG)
+    page.get_by_role("button", name="Stop").click()
+    wait_for_end(page)
+    say(page, "Hello again")
+    wait_for_end(page)
+    say(page, "Tell me another long story")
+    expect(last_answer(page)).to_contain_text("Night 1", timeout=LONG)
+    page.get_by_role("button", name="Stop").click()
+    wait_for_end(page)
+    later = open_page(page.url)
+    wait_for_end(later)
+
+    expect(page.locator("#transcript")).to_have_text(words(later))
+    page.reload()
+    wait_for_end(page)
+    expect(page.locator(".said")).to_have_text(["Tell me a long story", "Hello again", "Tell me another long story"])
+    stopped = page.locator(".run[data-status=cancelled]")
+    expect(stopped).to_have_count(2)
+    expect(stopped.first).to_contain_text("Night 2")
+    expect(stopped.first).to_contain_text("not part of the conversation")
+    expect(page.locator("#transcript > .message-user .said")).to_have_text("Hello again")
+
+    stopped.first.get_by_role("button", name="Try again").click()
+    expect(page.locator(".said")).to_have_count(4)
+    expect(page.locator(".said").last).to_have_text("Tell me a long story")
+    page.get_by_role("button", name="Stop").click()
+    wait_for_end(page)
+
+
 def test_a_stopped_turn_can_be_tried_again(page: Page) -> None:
     say(page, "Tell me a long story")
     expect(last_answer(page)).to_contain_text("Night 1")
