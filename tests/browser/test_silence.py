@@ -18,12 +18,16 @@ Frame: TypeAlias = dict[str, Any]
 
 
 class Line:
-    """The line between page and server. Commands named in `swallowed` get lost; what the server says can be held."""
+    """The line between page and server. Commands named in `swallowed` get lost; what the server says can be held.
+
+    `changes` maps the type of a frame from the server to fields that it gets.
+    """
 
     def __init__(self, page: Page) -> None:
         self.swallowed: set[str] = set()
         self.commands: list[Frame] = []
         self.holds = False
+        self.changes: dict[str, Frame] = {}
         self._held: list[str] = []
         self._page: WebSocketRoute | None = None
         self._server: WebSocketRoute | None = None
@@ -63,6 +67,9 @@ class Line:
             self.deliver(frame)
 
     def _from_server(self, text: str | bytes) -> None:
+        frame = json.loads(text)
+        if change := self.changes.get(frame["type"]):
+            text = json.dumps({**frame, **change})
         if self.holds:
             self._held.append(str(text))
         else:
@@ -178,3 +185,29 @@ def test_the_answer_to_a_repeated_decision_is_the_first_one(page: Page, line: Li
     expect(waiting).to_have_attribute("data-status", "done")
     expect(waiting).to_contain_text("Approved")
     expect(page.locator("[role=alert]:visible")).to_have_count(0)
+
+
+def test_a_question_that_expired_is_nobodys_decision(page: Page, line: Line, open_page: OpenPage) -> None:
+    line.changes = {"interrupt-resolved": {"value": False, "decision": "timeout", "arguments": None}}
+    say(page, "Send a postcard to Ida")
+    waiting = card(page, POSTCARD)
+    expect(waiting).to_contain_text("Waits for you")
+    card(open_page(page.url), POSTCARD).get_by_role("button", name="Reject").click()
+    wait_for_end(page)
+
+    expect(waiting.locator(".tool-decision")).to_have_text("Not answered in time")
+    expect(waiting).to_have_attribute("data-status", "rejected")
+
+
+def test_a_card_shows_the_arguments_that_were_approved(page: Page, line: Line) -> None:
+    say(page, "Send a postcard to Jo")
+    waiting = card(page, POSTCARD)
+    expect(waiting).to_contain_text("Waits for you")
+    line.swallowed = {"approve"}
+    waiting.get_by_role("button", name="Approve").click()
+    expect(waiting.get_by_role("button", name="Approve")).to_be_disabled()
+    line.deliver({**line.sent("approve")[0], "arguments": {"to": "Kim", "text": "Hello"}})
+    wait_for_end(page)
+
+    expect(waiting.locator(".tool-decision")).to_have_text("Approved with other arguments")
+    expect(waiting.locator(".tool-arguments-text")).to_contain_text('"to": "Kim"')

@@ -14,7 +14,7 @@ export class RunView {
     this.#rendered = rendered;
     this.element = document.createElement("div");
     this.element.className = "run";
-    this.decisions = new Map(); // call id -> what this page saw a person decide
+    this.decisions = new Map(); // call id -> {kind, arguments}, as this page saw it decided
   }
 
   /* Show what was typed until the run's own messages are there. */

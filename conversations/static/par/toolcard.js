@@ -2,6 +2,14 @@
 
 import { fragment, setText } from "./fragments.js";
 
+const DECISIONS = {
+  approved: "Approved",
+  modified: "Approved with other arguments",
+  rejected: "Rejected",
+  timeout: "Not answered in time",
+};
+const DENIED = new Set(["rejected", "timeout"]);
+
 export class ToolCard {
   constructor(callId) {
     this.element = fragment("tool");
@@ -13,7 +21,8 @@ export class ToolCard {
   draw(call, facts) {
     setText(this.#part("name"), call.name);
     this.element.setAttribute("aria-label", `Tool call: ${call.name}`);
-    setText(this.#part("arguments-text"), call.input ? JSON.stringify(call.input, null, 2) : call.text);
+    const input = facts.decision?.arguments ?? call.input; // what is run, not what was proposed
+    setText(this.#part("arguments-text"), input ? JSON.stringify(input, null, 2) : call.text);
     this.element.dataset.status = status(call, facts);
     this.#drawProgress(facts);
     this.#drawQuestion(facts.interrupt);
@@ -52,10 +61,10 @@ export class ToolCard {
     }
   }
 
-  #drawDecision(approved) {
-    if (approved === undefined) return;
-    const where = this.element.dataset.decidedHere ? "" : " in another window";
-    setText(this.#part("decision"), (approved ? "Approved" : "Rejected") + where);
+  #drawDecision(decision) {
+    if (decision === undefined) return;
+    const where = this.element.dataset.decidedHere || decision.kind === "timeout" ? "" : " in another window";
+    setText(this.#part("decision"), DECISIONS[decision.kind] + where);
     this.#part("decision").hidden = false;
   }
 
@@ -68,7 +77,7 @@ export class ToolCard {
 
 function status(call, { tool, result, interrupt, ended, decision }) {
   if (interrupt) return "waiting";
-  if (decision === false && (!result || result.execution === "not-executed")) return "rejected";
+  if (DENIED.has(decision?.kind) && (!result || result.execution === "not-executed")) return "rejected";
   if (result) {
     if (result.execution !== "completed") return result.execution;
     return result.status === "error" ? "error" : "done";

@@ -84,8 +84,10 @@ export class Transcript {
     announce(`The agent asks before it uses ${interrupt.tool.name}. Approve or reject it.`);
   }
 
-  #answered(run, { interruptId, value }) {
-    if (run.asked?.interruptId === interruptId) run.view.decisions.set(run.asked.callId, value);
+  #answered(run, { interruptId, decision, arguments: changed }) {
+    if (run.asked?.interruptId !== interruptId) return;
+    run.view.decisions.set(run.asked.callId, { kind: decision, arguments: changed });
+    if (decision === "timeout") announce("The question was not answered in time.");
   }
 
   /* Draw with the next frame of the screen, or soon where nobody looks. */
