@@ -8,6 +8,7 @@ AgentError                        from agent.runtime
 ├── ExecutionNotFound             EXECUTION_NOT_FOUND: no such execution, or somebody else's
 ├── ExecutionLost                 EXECUTION_LOST: the execution has ended or belongs to another process
 ├── Unauthorized                  AUTH_REQUIRED: the account is closed or the sign-in is over
+├── WrongOrigin                   FORBIDDEN: a cookie from a page that is not the site's
 ├── Forbidden                     FORBIDDEN: the credentials do not reach that far
 ├── RateLimited                   RATE_LIMITED: too many commands
 └── Draining                      DRAINING: this process takes no new runs
@@ -47,6 +48,12 @@ class ExecutionLost(AgentError):
     """Raised when a write finds that the execution has ended or belongs to another process."""
 
     code = "EXECUTION_LOST"
+
+
+class WrongOrigin(AgentError):
+    """Raised when a session cookie comes from a page that is not the site's."""
+
+    code = "FORBIDDEN"
 
 
 class Forbidden(AgentError):

@@ -10,7 +10,7 @@ import contextlib
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
 from agent.governance import audit
@@ -25,6 +25,7 @@ from agent.runtime.registry import ToolRegistry
 from agent.runtime.runtime import AgentRuntime
 from agent.runtime.state import ExecutionState
 from agent.runtime.tools import ToolDefinition, ToolInvocation
+from conversations.credentials import Credential
 from conversations.exceptions import Draining, ExecutionNotFound
 from conversations.hosting.audit import AuditHook, AuditTrail
 from conversations.hosting.executor import DatabaseExecutor
@@ -41,9 +42,21 @@ if TYPE_CHECKING:
 logger = logging.getLogger("conversations.hosting")
 
 HEARTBEAT = 5.0
+SIGN_IN_CHECK = 15.0
 DECISIONS = 10_000
 NEVER = 10.0 * 365 * 86_400
 DRAINING_FRAME = b'{"type":"draining"}'
+
+
+class Socket(Protocol):
+    """What the host knows of an open websocket."""
+
+    credential: Credential
+    outbox: Outbox
+
+    async def expire(self) -> None:
+        """Close it, because its sign-in is over."""
+        ...
 
 
 class ExecutionHost:
@@ -60,7 +73,7 @@ class ExecutionHost:
         self.hub = EventHub()
         self.jobs = Jobs(channel)
         self.trail = AuditTrail(lambda entries: self.executor.run(audit.write, entries))
-        self.sockets: set[Outbox] = set()
+        self.sockets: set[Socket] = set()
         self.accepting = False
         self._runs: dict[str, HostedRun] = {}
         self._decisions: OrderedDict[tuple[int, str], Decision] = OrderedDict()
@@ -73,6 +86,7 @@ class ExecutionHost:
         await self.transport.start(preload=await self.executor.run(self.jobs.needs_network))
         loop = asyncio.get_running_loop()
         self._services.append(loop.create_task(self._heartbeat(), name="heartbeat"))
+        self._services.append(loop.create_task(self._watch_sockets(), name="sockets"))
         if self.par.audit_enabled:
             self._services.append(loop.create_task(self.trail.run(), name="audit"))
         self.accepting = True
@@ -81,10 +95,11 @@ class ExecutionHost:
         """Cancel what runs, store it, and give everything back."""
         await self.drain(0)
         self.trail.close()
-        heartbeat, *others = self._services
-        heartbeat.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await heartbeat
+        heartbeat, watch, *others = self._services
+        for service in (heartbeat, watch):
+            service.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await service
         await asyncio.gather(*others)
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.executor.run(self.jobs.unregister)
@@ -94,8 +109,8 @@ class ExecutionHost:
     def refuse(self) -> None:
         """Take no new runs, and tell every socket."""
         self.accepting = False
-        for outbox in self.sockets:
-            outbox.put(DRAINING_FRAME)
+        for socket in self.sockets:
+            socket.outbox.put(DRAINING_FRAME)
 
     async def drain(self, timeout: float, hurry: asyncio.Event | None = None) -> None:
         """Let runs end for `timeout` seconds or until `hurry`; cancel the rest with reason `shutdown`."""
@@ -231,6 +246,23 @@ class ExecutionHost:
                     self.hub.tell(state)
             except Exception:
                 logger.exception("the heartbeat could not be written")
+
+    async def _watch_sockets(self) -> None:
+        while True:
+            await asyncio.sleep(SIGN_IN_CHECK)
+            try:
+                await self.expire_sockets()
+            except Exception:
+                logger.exception("the sign-ins of open sockets could not be checked")
+
+    async def expire_sockets(self) -> None:
+        """Close the sockets whose token or session is over; each credential is looked up once."""
+        open_sockets = tuple(self.sockets)
+        for credential in {socket.credential for socket in open_sockets}:
+            if not await self.executor.run(credential.holds):
+                for socket in open_sockets:
+                    if socket.credential == credential:
+                        await socket.expire()
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)

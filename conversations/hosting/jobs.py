@@ -28,7 +28,7 @@ from agent.runtime.runtime import FaultPolicy
 from agent.runtime.state import ExecutionState
 from agent.runtime.tools import Tool, ToolDefinition
 from conversations import store
-from conversations.exceptions import ExecutionLost, ExecutionNotFound, Unauthorized
+from conversations.exceptions import ExecutionLost, ExecutionNotFound
 from conversations.hosting.past import state_of
 from conversations.models import LIVE, Execution, ExecutionStatus, HostProcess, User
 
@@ -192,7 +192,6 @@ class Jobs:
     def begin(self, user: User, wanted: StartRequest) -> Begun:
         """Store the start of a turn and read what its run needs; raises as `store.begin_turn` does."""
         assert self._process is not None
-        check_active(user)
         message = AgentMessage(id=message_id(), role="user", blocks=wanted.input)
         begun = store.begin_turn(
             user=user,
@@ -238,7 +237,6 @@ class Jobs:
 
     def find_execution(self, user: User, pk: UUID) -> Found:
         """Return a run and its conversation; raises `ExecutionNotFound`."""
-        check_active(user)
         run = _runs(user).filter(pk=pk).first()
         if run is None:
             raise ExecutionNotFound(f"there is no execution {str(pk)!r}")
@@ -249,7 +247,6 @@ class Jobs:
 
         Raises `ConversationNotFound`.
         """
-        check_active(user)
         conversation = store.owned_conversation(user, pk)
         run = _runs(user).filter(conversation=conversation).order_by("-created_at", "-id").first()
         state = state_of(run) if run is not None and run.revision_id is None else None
@@ -366,12 +363,6 @@ class Jobs:
         if run is None:
             raise ExecutionLost(f"execution {execution_id!r} was deleted or belongs to another process")
         return run
-
-
-def check_active(user: User) -> None:
-    """Raise `Unauthorized` unless the person's account is still open."""
-    if not User.objects.filter(pk=user.pk, is_active=True).exists():
-        raise Unauthorized("sign in again")
 
 
 def _runs(user: User) -> QuerySet[Execution]:

@@ -115,6 +115,15 @@ class HostedRun:
 
     async def _finish(self, terminal: ev.ExecutionCompleted | ev.ExecutionFailed) -> None:
         assert self.execution is not None
+        if isinstance(terminal, ev.ExecutionFailed):
+            logger.warning(
+                "run %s of agent %s failed with %s: %s (%s)",
+                self.id,
+                self.channel.state.agent,
+                terminal.error_code,
+                terminal.error_message,
+                type(getattr(self.execution.verdict, "__cause__", None)).__name__,
+            )
         await self.channel.rendered()
         await self._store(Ending.of(self.execution, self.channel.state), [terminal])
 

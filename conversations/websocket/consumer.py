@@ -19,7 +19,8 @@ from django.conf import settings
 from agent.runtime.exceptions import AgentError, InvalidArgument
 from agent.runtime.interrupts import Decision
 from agent.runtime.state import ExecutionState
-from conversations.exceptions import Forbidden, RateLimited
+from conversations.credentials import Credential
+from conversations.exceptions import Forbidden, RateLimited, Unauthorized
 from conversations.hosting.host import ExecutionHost
 from conversations.hosting.hub import Format, Reader, snapshot_frame
 from conversations.hosting.jobs import Begun, StartRequest
@@ -31,19 +32,23 @@ from conversations.websocket.rate import TokenBucket
 logger = logging.getLogger("conversations.websocket")
 
 INTERNAL_ERROR = 1011
+UNAUTHENTICATED = 4401
+CLOSE = b""
 
 
 class LiveConsumer(AsyncWebsocketConsumer):
     """Speaks `par.v1` with one client."""
 
     host: ExecutionHost
+    credential: Credential
     user: User
     outbox: Outbox
     sender: asyncio.Task[None]
 
     async def connect(self) -> None:
         self.host = self.scope["par.host"]
-        self.user = self.scope["user"]
+        self.credential = self.scope["credential"]
+        self.user = self.credential.user
         self.outbox = Outbox()
         self.gone = False
         self.readers: dict[str, Reader] = {}
@@ -59,13 +64,13 @@ class LiveConsumer(AsyncWebsocketConsumer):
             )
         )
         self.sender = asyncio.create_task(self._send_all(), name="websocket sender")
-        self.host.sockets.add(self.outbox)
+        self.host.sockets.add(self)
 
     async def disconnect(self, code: int) -> None:
         if not hasattr(self, "sender"):
             return
         self.gone = True
-        self.host.sockets.discard(self.outbox)
+        self.host.sockets.discard(self)
         for reader in self.readers.values():
             self.host.hub.remove(reader)
         self.sender.cancel()
@@ -79,7 +84,12 @@ class LiveConsumer(AsyncWebsocketConsumer):
             id = str(command.id)
             if not self.rate.take():
                 raise RateLimited("too many commands; slow down")
+            if not isinstance(command, protocol.Ping) and not await self.host.executor.run(self.credential.holds):
+                raise Unauthorized("sign in again")
             await self.handle(command)
+        except Unauthorized as error:
+            self.outbox.put(protocol.error_frame(id, error))
+            await self.expire()
         except protocol.BadFrame as error:
             refused = error if self.rate.take() else RateLimited("too many commands; slow down")
             self.outbox.put(protocol.error_frame(error.id, refused))
@@ -114,9 +124,13 @@ class LiveConsumer(AsyncWebsocketConsumer):
             case _:
                 assert_never(command)
 
+    async def expire(self) -> None:
+        """Close the socket of somebody whose sign-in is over, after what was to be sent before."""
+        self.outbox.put(CLOSE)
+
     def _authorise(self, command: protocol.Command) -> None:
         needed = "read" if isinstance(command, protocol.Subscribe | protocol.Unsubscribe | protocol.Ping) else "write"
-        if needed not in self.scope["scopes"]:
+        if needed not in self.credential.scopes:
             raise Forbidden(f"this token lacks the scope {needed!r}")
 
     async def _start(self, command: protocol.Start) -> None:
@@ -194,6 +208,9 @@ class LiveConsumer(AsyncWebsocketConsumer):
         try:
             while True:
                 frame = await self.outbox.next()
+                if frame is CLOSE:
+                    await self.close(UNAUTHENTICATED)
+                    return
                 if frame is not None:
                     await self.send(text_data=frame.decode())
                     continue

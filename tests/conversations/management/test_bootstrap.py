@@ -72,6 +72,7 @@ def test_a_key_in_the_environment_brings_an_agent(monkeypatch: pytest.MonkeyPatc
         "http://127.0.0.1:9/v1",
         "sk-1",
     )
+    assert row.tool_names() == list(ToolRecord.objects.values_list("name", flat=True).order_by("name"))
     before = ModelEndpoint.objects.get().api_key
     bootstrap()
     assert ModelEndpoint.objects.get().api_key == before

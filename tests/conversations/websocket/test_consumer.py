@@ -133,8 +133,8 @@ async def test_a_reader_that_overflows_is_given_a_snapshot(user: User) -> None:
     async with hosted(ScriptedModel(says("a", gate, *pieces))) as host, socket_of(host, user) as socket:
         await socket.say("Hi", AGENT)
         await socket.until("block-delta")
-        (outbox,) = host.sockets
-        outbox._limit = 100
+        (one,) = host.sockets
+        one.outbox._limit = 100
         gate.set()
         snapshot = await socket.until("snapshot")
         state = ExecutionState.from_wire(snapshot["state"])

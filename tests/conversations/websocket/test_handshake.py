@@ -13,8 +13,8 @@ from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_K
 from django.contrib.sessions.backends.db import SessionStore
 from django.utils import timezone
 
+from conversations.credentials import origin
 from conversations.models import ApiToken, User
-from conversations.websocket.handshake import origin
 from tests.factories import UserFactory
 from tests.live import Socket, hosted, token_of
 
@@ -136,3 +136,42 @@ async def test_another_path_is_no_socket(user: User) -> None:
 def test_what_is_no_origin_equals_no_origin_of_a_site() -> None:
     assert origin("https://h") == origin("https://h:443") != origin("http://h")
     assert origin("https://h:notaport") == ("", None, None)
+
+
+@pytest.mark.parametrize("how", ["signed out", "new password", "closed account"])
+async def test_a_socket_ends_with_the_session_that_opened_it(user: User, how: str) -> None:
+    """B64: the next command is refused, and a silent socket is closed too."""
+    cookie = await sync_to_async(session_of)(user)
+    headers = {"cookie": f"{settings.SESSION_COOKIE_NAME}={cookie}", "origin": ORIGIN}
+    async with hosted() as host:
+        talking, silent = Socket(host, headers, ["par.v1"]), Socket(host, headers, ["par.v1"])
+        for socket in (talking, silent):
+            await socket.connect()
+            await socket.receive()
+        await host.expire_sockets()
+        assert (await talking.command(type="ping"))["type"] == "ack"
+        if how == "signed out":
+            await sync_to_async(SessionStore(cookie).delete)()
+        elif how == "new password":
+            user.set_password("another quiet river")
+            await user.asave()
+        else:
+            await sync_to_async(User.objects.all().update)(is_active=False)
+        refused = await talking.command(type="subscribe", conversationId="01890a5d-ac96-774b-bcce-b302099a8057")
+        assert refused["code"] == "AUTH_REQUIRED"
+        await host.expire_sockets()
+        for socket in (talking, silent):
+            assert await socket.communicator.receive_output(10) == {"type": "websocket.close", "code": 4401}
+            await socket.close()
+
+
+async def test_a_socket_ends_with_its_token(user: User) -> None:
+    """B64."""
+    async with hosted() as host:
+        socket = Socket(host, {"authorization": f"Bearer {await token_of(user)}"}, ["par.v1"])
+        await socket.connect()
+        await socket.receive()
+        await sync_to_async(lambda: ApiToken.objects.get().revoke())()
+        await host.expire_sockets()
+        assert (await socket.communicator.receive_output(10))["code"] == 4401
+        await socket.close()
