@@ -76,7 +76,7 @@ class ExecutionHost:
         self.sockets: set[Socket] = set()
         self.accepting = False
         self._runs: dict[str, HostedRun] = {}
-        self._decisions: OrderedDict[tuple[int, str], Decision] = OrderedDict()
+        self._decisions: OrderedDict[tuple[int, str, str], Decision] = OrderedDict()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._services: list[asyncio.Task[None]] = []
 
@@ -168,7 +168,7 @@ class ExecutionHost:
         The same answer again changes nothing, so that it may be sent again after a lost connection; another one raises
         `InvalidState`.
         """
-        known = self._decisions.get((user.pk, interrupt_id))
+        known = self._decisions.get((user.pk, execution_id, interrupt_id))
         if known == decision:
             return
         if known is not None:
@@ -177,7 +177,7 @@ class ExecutionHost:
         if run is None or run.begun.user_id != user.pk or run.execution is None:
             raise ExecutionNotFound("there is no such execution, or it has ended")
         run.execution.decide(interrupt_id, decision)
-        self._decisions[user.pk, interrupt_id] = decision
+        self._decisions[user.pk, execution_id, interrupt_id] = decision
         while len(self._decisions) > DECISIONS:
             self._decisions.popitem(last=False)
 
