@@ -22,6 +22,13 @@ class ModelEndpointForm(forms.ModelForm[ModelEndpoint]):
         model = ModelEndpoint
         fields = "__all__"
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        stored = "A key is stored" if self.instance.api_key else "No key stored"
+        self.fields["api_key"].widget.attrs["placeholder"] = stored
+        if self.instance._state.adding:
+            self.initial.setdefault("protocol", "openai-chat")
+
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         address: str = cleaned.get("base_url") or ""

@@ -56,6 +56,11 @@ class ModelEndpoint(models.Model):
             URLValidator(schemes=["http", "https"])(self.base_url)
         except ValidationError as error:
             raise ValidationError({"base_url": error.messages}) from error
+        # The address is shown, logged and added to; a key in it would be no secret.
+        if "@" in urlsplit(self.base_url).netloc or "?" in self.base_url or "#" in self.base_url:
+            raise ValidationError(
+                {"base_url": "Write it without user name, query and fragment; put the key into API key (--api-key)."}
+            )
         if not settings.PAR.allow_private_models and _is_private(urlsplit(self.base_url).hostname or ""):
             raise ValidationError(
                 {"base_url": "This address is private; PAR_ALLOW_PRIVATE_MODELS=true admits such model servers."}

@@ -56,7 +56,7 @@ class SecretField(models.TextField[Any, str]):
             setattr(instance, self.attname, Plain(data))
 
     def formfield(self, **kwargs: Any) -> Any:
-        widget = UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password", "placeholder": "unchanged"})
+        widget = UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"})
         return SecretInput(required=False, widget=widget, label=capfirst(self.verbose_name), help_text=self.help_text)
 
 

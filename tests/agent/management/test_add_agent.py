@@ -48,11 +48,15 @@ def test_the_default_agent_changes_only_when_asked() -> None:
         ({"base_url": ""}, "--base-url.*needs an address"),
         ({"base_url": "127.0.0.1:8080"}, "--base-url"),
         ({"model": "x" * 300}, "--model"),
+        ({"base_url": "https://joe:sk-1@x.example/v1"}, "--base-url.*put the key into.*--api-key"),
+        ({"base_url": "https://x.example/v1?key=sk-1"}, "--base-url.*put the key into.*--api-key"),
+        ({"base_url": "https://x.example/v1#sk-1"}, "--base-url.*put the key into.*--api-key"),
     ],
 )
 def test_what_is_wrong_is_said_in_terms_of_the_options(given: dict[str, Any], message: str) -> None:
-    with pytest.raises(CommandError, match=message):
+    with pytest.raises(CommandError, match=message) as caught:
         add(**given)
+    assert "sk-1" not in str(caught.value)
     assert not ModelEndpoint.objects.exists()
 
 
