@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from django.contrib import messages
 from django.contrib.admin.utils import quote
 from django.db import models
 from django.http import HttpRequest
@@ -28,6 +30,37 @@ class ReadOnlyAdmin(ModelAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
         return False
+
+
+class KeptWhileUsed(ModelAdmin):
+    """Offers no deletion of a row that one of the relations `kept_by` leads from, and says what to do `instead`."""
+
+    kept_by: ClassVar[Sequence[str]] = ()
+    instead: ClassVar[str] = ""
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        permitted: bool = super().has_delete_permission(request, obj)
+        return permitted and (obj is None or not self._in_use(obj))
+
+    def render_change_form(
+        self,
+        request: HttpRequest,
+        context: Any,
+        add: bool = False,
+        change: bool = False,
+        form_url: str = "",
+        obj: Any = None,
+    ) -> Any:
+        if obj is not None and self._in_use(obj):
+            self.message_user(request, self.instead, messages.INFO)
+        return super().render_change_form(request, context, add, change, form_url, obj)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        used = [f"{obj}: {self.instead}" for obj in objs if self._in_use(obj)]
+        return ([], {}, set(), used) if used else super().get_deleted_objects(objs, request)
+
+    def _in_use(self, row: models.Model) -> bool:
+        return any(getattr(row, name).exists() for name in self.kept_by)
 
 
 class JsonColumn:

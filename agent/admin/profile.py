@@ -7,9 +7,9 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 from django.db import models
-from unfold.admin import ModelAdmin
 from unfold.widgets import UnfoldAdminTextareaWidget
 
+from agent.admin.base import KeptWhileUsed
 from agent.models import AgentProfile
 
 
@@ -37,7 +37,9 @@ class AgentProfileForm(forms.ModelForm[AgentProfile]):
 
 
 @admin.register(AgentProfile)
-class AgentProfileAdmin(ModelAdmin):
+class AgentProfileAdmin(KeptWhileUsed):
+    kept_by = ("conversations", "executions")
+    instead = "Conversations use this agent, so it cannot be deleted: take away “Enabled” instead."
     form = AgentProfileForm
     list_display = ["name", "slug", "endpoint", "model", "enabled", "is_default", "order"]
     list_filter = ["enabled", "endpoint"]

@@ -10,7 +10,7 @@ from unfold.decorators import display
 from unfold.paginator import InfinitePaginator
 
 from agent.admin.base import JsonColumn, ReadOnlyAdmin, link_to
-from conversations.admin.messages import readable_wire
+from conversations.admin.messages import readable_partial, readable_wire
 from conversations.models import Execution, ExecutionStatus, HostProcess
 
 _COLOURS = {
@@ -42,7 +42,7 @@ class ExecutionAdmin(ReadOnlyAdmin):
         ("State", {"fields": ["state", "outcome_json", "error_code", "error_message", "retryable", "revision_link"]}),
         ("Times", {"fields": ["created_at", "started_at", "finished_at", "duration", "cancel_requested_at"]}),
         ("What was asked", {"fields": ["input_messages", "base_link", "base_version", "limits_json"]}),
-        ("Not part of the conversation", {"fields": ["transcript_messages", "model_context_json"]}),
+        ("Not part of the conversation", {"fields": ["transcript_messages", "partial_message", "model_context_json"]}),
         ("While it runs", {"fields": ["interrupt_json", "calls_json", "last_seq", "host", "usage_json"]}),
     ]
 
@@ -50,7 +50,7 @@ class ExecutionAdmin(ReadOnlyAdmin):
         rows: QuerySet[Execution] = super().get_queryset(request)
         match = request.resolver_match
         listed = match is not None and match.url_name == "conversations_execution_changelist"
-        return rows.defer("input", "transcript", "model_context") if listed else rows
+        return rows.defer("input", "transcript", "partial", "model_context") if listed else rows
 
     @display(description="status", ordering="status", label=_COLOURS)
     def state(self, row: Execution) -> str:
@@ -81,6 +81,10 @@ class ExecutionAdmin(ReadOnlyAdmin):
     @display(description="messages")
     def transcript_messages(self, row: Execution) -> SafeString | str:
         return readable_wire(row.transcript)
+
+    @display(description="was being written")
+    def partial_message(self, row: Execution) -> SafeString | str:
+        return readable_partial(row.partial)
 
 
 @admin.register(HostProcess)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from typing import assert_never
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, assert_never
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -29,7 +29,10 @@ def readable_messages(messages: Iterable[AgentMessage]) -> SafeString | str:
 
 
 def _blocks(message: AgentMessage) -> SafeString:
-    shown = (pair for block in message.blocks for pair in _shown(block))
+    return _rows(pair for block in message.blocks for pair in _shown(block))
+
+
+def _rows(shown: Iterable[tuple[str, str]]) -> SafeString:
     html = '<div class="par-block"><div class="par-label">{}</div><pre class="par-text">{}</pre></div>'
     return format_html_join("", html, shown)
 
@@ -54,6 +57,23 @@ def _shown(block: Block) -> Iterator[tuple[str, str]]:
             yield f"result of {block.name} ({block.call_id}): {block.status}, {block.execution}", text
         case _:
             assert_never(block)
+
+
+def readable_partial(partial: Mapping[str, Any] | None) -> SafeString | str:
+    """Return the blocks of a message that was being written when its run ended; a dash for none."""
+    if partial is None:
+        return "–"
+    return _rows((_half_label(block), block["text"]) for block in partial["blocks"]) or "–"
+
+
+def _half_label(block: Mapping[str, Any]) -> str:
+    match block["type"]:
+        case "tool-call":
+            return f"was about to call {block['name']} ({block['callId']})"
+        case "text":
+            return ""
+        case other:
+            return str(other)
 
 
 def readable_wire(messages: list[dict[str, object]]) -> SafeString | str:

@@ -12,13 +12,16 @@ from django.http import HttpRequest
 from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
+from agent.admin.base import KeptWhileUsed
 from conversations.models import User
 
 admin.site.unregister([Group, EmailAddress, Authenticator])
 
 
 @admin.register(User)
-class UserAdmin(DjangoUserAdmin[User], ModelAdmin):
+class UserAdmin(DjangoUserAdmin[User], KeptWhileUsed):
+    kept_by = ("conversations", "executions")
+    instead = "This person has conversations, so the account cannot be deleted: take away “Active” instead."
     form = UserChangeForm
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm

@@ -61,8 +61,6 @@ def test_a_key_is_set_kept_replaced_and_never_shown(admin: Client) -> None:
         "http://x.example/v1",
         "https://x.example:8443/v1",
         "https://x.example.org/v1",
-        "https://x.example@y.example/v1",
-        "https://y.example/v1?https://x.example/v1",
     ],
 )
 def test_a_stored_key_does_not_go_to_another_server(admin: Client, address: str) -> None:
@@ -76,6 +74,33 @@ def test_a_stored_key_does_not_go_to_another_server(admin: Client, address: str)
     assert admin.post(page_of, endpoint_form(base_url=address, api_key="sk-other")).status_code == 302
     row.refresh_from_db()
     assert (row.base_url, reveal(row, "api_key")) == (address, "sk-other")
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://x.example@y.example/v1",
+        "https://y.example/v1?https://x.example/v1",
+        "https://x.example/v1?key=sk-other",
+        "https://x.example/v1#",
+    ],
+)
+def test_an_address_carries_no_key(admin: Client, address: str) -> None:
+    response = admin.post("/admin/agent/modelendpoint/add/", endpoint_form(base_url=address, api_key="sk-other"))
+    assert "put the key into API key" in response.content.decode()
+    assert not ModelEndpoint.objects.exists()
+
+
+def test_the_form_says_whether_a_key_is_stored_and_begins_with_a_real_protocol(admin: Client) -> None:
+    with_key = ModelEndpointFactory(api_key=Plain(SECRET))
+    without = ModelEndpointFactory()
+    assert 'placeholder="A key is stored"' in page(admin, f"modelendpoint/{with_key.pk}/change/")
+    shown = page(admin, f"modelendpoint/{without.pk}/change/")
+    assert 'placeholder="No key stored"' in shown
+    assert '<option value="demo" selected' in shown
+    fresh = page(admin, "modelendpoint/add/")
+    assert 'placeholder="No key stored"' in fresh
+    assert '<option value="openai-chat" selected' in fresh
 
 
 def test_a_detour_over_no_address_does_not_carry_the_key_away(admin: Client) -> None:
@@ -139,14 +164,28 @@ def test_limits_that_are_none_are_refused_on_the_form(admin: Client) -> None:
     response = admin.post("/admin/agent/agentprofile/add/", form)
     assert response.status_code == 200
     assert "maxModelCalls" in response.content.decode()
+    assert "Value error" not in response.content.decode()
     assert not AgentProfile.objects.exists()
 
 
-def test_an_agent_in_use_is_not_deleted(admin: Client) -> None:
-    row = ConversationFactory().agent
-    response = admin.post(f"/admin/agent/agentprofile/{row.pk}/delete/", {"post": "yes"})
-    assert AgentProfile.objects.filter(pk=row.pk).exists()
-    assert "permission to delete the following types of objects" in response.content.decode()
+def test_an_agent_in_use_is_not_deleted_and_the_page_says_what_to_do(admin: Client) -> None:
+    row, unused = ConversationFactory().agent, AgentProfileFactory()
+    address = f"agentprofile/{row.pk}/"
+    shown = page(admin, f"{address}change/")
+    assert f"{address}delete/" not in shown
+    assert "take away “Enabled” instead" in shown
+    assert admin.post(f"/admin/agent/{address}delete/", {"post": "yes"}).status_code == 403
+    chosen = {"action": "delete_selected", "_selected_action": [str(row.pk), str(unused.pk)], "post": "yes"}
+    said = admin.post("/admin/agent/agentprofile/", chosen).content.decode()
+    assert f"{row}: Conversations use this agent" in said
+    assert "permission to delete" not in said
+    assert AgentProfile.objects.count() == 2
+
+    shown = page(admin, f"agentprofile/{unused.pk}/change/")
+    assert f"agentprofile/{unused.pk}/delete/" in shown
+    assert "instead" not in shown
+    admin.post(f"/admin/agent/agentprofile/{unused.pk}/delete/", {"post": "yes"})
+    assert AgentProfile.objects.get() == row
 
 
 def test_of_a_tool_only_the_rules_can_be_changed(admin: Client) -> None:

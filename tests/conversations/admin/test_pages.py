@@ -103,6 +103,45 @@ def test_history_can_be_read_and_not_be_changed(admin: Client, user: User) -> No
     page(admin, f"conversations/execution/?conversation={row.conversation_id}")
 
 
+def test_a_person_with_conversations_is_not_deleted_and_the_page_says_what_to_do(admin: Client, user: User) -> None:
+    turn(user, "x")
+    address = f"conversations/user/{user.pk}/"
+    shown = page(admin, f"{address}change/")
+    assert f"{address}delete/" not in shown
+    assert "take away “Active” instead" in shown
+    assert admin.post(f"/admin/{address}delete/", {"post": "yes"}).status_code == 403
+    other = UserFactory()
+    assert f"user/{other.pk}/delete/" in page(admin, f"conversations/user/{other.pk}/change/")
+    admin.post(f"/admin/conversations/user/{other.pk}/delete/", {"post": "yes"})
+    assert User.objects.filter(pk=user.pk).exists()
+    assert not User.objects.filter(pk=other.pk).exists()
+
+
+def test_an_execution_shows_the_message_that_was_being_written(admin: Client, user: User) -> None:
+    message = AgentMessage(id="m", role="user", blocks=(TextBlock(text="x"),))
+    execution = store.begin_turn(user=user, request_id=uuid7(), digest="d", message=message, agent="demo").execution
+    blocks = [
+        {"type": "reasoning", "text": "思考 <i>"},
+        {"type": "text", "text": "half an answer"},
+        {"type": "tool-call", "callId": "call_9", "name": "look", "text": '{"in": "quarter'},
+    ]
+    store.finish_failed(
+        execution,
+        status=ExecutionStatus.CANCELLED,
+        messages=(message,),
+        partial={"messageId": "m2", "blocks": blocks},
+        model_context=None,
+    )
+    shown = page(admin, f"conversations/execution/{execution.pk}/change/")
+    for text in (
+        "思考 &lt;i&gt;",
+        "half an answer",
+        "was about to call look (call_9)",
+        "{&quot;in&quot;: &quot;quarter",
+    ):
+        assert text in shown, text
+
+
 def test_a_failed_execution_shows_what_was_said(admin: Client, user: User) -> None:
     message = AgentMessage(id="m", role="user", blocks=(TextBlock(text="问题"),))
     execution = store.begin_turn(user=user, request_id=uuid7(), digest="d", message=message, agent="demo").execution
