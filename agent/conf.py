@@ -174,7 +174,7 @@ class ParSettings(BaseModel):
                 for fault in error.errors(include_url=False, include_input=False):
                     field = str(fault["loc"][0])
                     if field in raw:
-                        problems.append(_problem(field, raw.pop(field), fault["msg"]))
+                        problems.append(_problem(field, raw.pop(field), fault["msg"].removeprefix("Value error, ")))
         unknown = sorted(n for n in environ if n.startswith(PREFIX) and n not in names and n not in OTHER_NAMES)
         return checked.model_copy(update={"problems": tuple(problems), "unknown": tuple(unknown)})
 

@@ -138,4 +138,4 @@ def _faults(error: ValueError) -> list[str]:
     errors = getattr(error, "errors", None)
     if errors is None:
         return [str(error)]
-    return [f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in errors()]
+    return [f"{'.'.join(map(str, fault['loc']))}: {fault['msg'].removeprefix('Value error, ')}" for fault in errors()]

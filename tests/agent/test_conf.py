@@ -82,6 +82,7 @@ def test_a_value_that_cannot_be_used_is_reported_and_replaced(name: str, value: 
     (problem,) = par.problems
     assert problem.startswith(name)
     assert repr(value) in problem
+    assert "Value error" not in problem
     settings.PAR = par
     errors = [error for error in check_settings(None) if error.id == "agent.E001"]
     assert [error.msg for error in errors] == [problem]
