@@ -20,6 +20,7 @@ from agent.runtime.messages import (
 )
 from conversations.rendering import render
 from conversations.unsaved import UnsavedTurn
+from conversations.words import Notice
 
 CardStatus: TypeAlias = Literal[
     "writing", "pending", "waiting", "running", "done", "error", "not-executed", "unknown", "result-omitted"
@@ -90,7 +91,7 @@ class ShownRun:
 
     id: str
     status: Literal["failed", "cancelled"]
-    notice: str
+    notice: Notice
     messages: tuple[ShownMessage, ...]
     template = "chat/run.html"
 

@@ -11,7 +11,7 @@ from django.db.models.sql.compiler import SQLCompiler
 
 from agent.runtime.messages import AgentMessage
 from conversations.models import Conversation, Execution, ExecutionStatus
-from conversations.words import sentence
+from conversations.words import Notice, cancellation, failure
 
 MOST_TURNS = 50
 
@@ -26,7 +26,7 @@ class UnsavedTurn:
     execution_id: str
     after: str | None
     status: Literal["failed", "cancelled"]
-    notice: str
+    notice: Notice
     messages: tuple[AgentMessage, ...]
     partial: dict[str, Any] | None
 
@@ -50,11 +50,22 @@ def unsaved_turns(conversation: Conversation) -> list[UnsavedTurn]:
         .filter(status__in=(ExecutionStatus.FAILED, ExecutionStatus.CANCELLED))
         .annotate(after=LastMessageId("base__context"))
         .order_by("-created_at", "-id")
-        .values_list("pk", "after", "status", "error_code", "error_message", "transcript", "input", "partial")
+        .values_list(
+            "pk", "after", "status", "error_code", "error_message", "outcome", "transcript", "input", "partial"
+        )
     )
     turns = []
-    for pk, after, status, code, message, transcript, given, partial in rows[:MOST_TURNS]:
+    for pk, after, status, code, message, outcome, transcript, given, partial in rows[:MOST_TURNS]:
         said = tuple(AgentMessage.from_wire(each) for each in transcript or [given])
-        notice = "Stopped." if status == ExecutionStatus.CANCELLED else sentence(code, message)
+        if status == ExecutionStatus.CANCELLED:
+            notice = cancellation((outcome or {}).get("reason", ""))
+        else:
+            notice = failure(code, message, begun=_begun(said, partial))
         turns.append(UnsavedTurn(str(pk), after, cast(Literal["failed", "cancelled"], status), notice, said, partial))
     return turns[::-1]
+
+
+def _begun(messages: tuple[AgentMessage, ...], partial: dict[str, Any] | None) -> bool:
+    """Tell whether the model had answered anything."""
+    written = partial["blocks"] if partial is not None else ()
+    return any(each.role == "assistant" for each in messages) or any(block["text"].strip() for block in written)

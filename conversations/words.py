@@ -1,9 +1,12 @@
-"""Error codes in words for people; the page and its script share them."""
+"""Error codes and endings of runs in words for people; the page and its script share them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
+
+_SERVER_STOPPED = "The server was stopped while it answered."
 
 # A code that is not here speaks with its own message.
 WORDS: Mapping[str, str] = MappingProxyType(
@@ -13,8 +16,14 @@ WORDS: Mapping[str, str] = MappingProxyType(
         "MODEL_CONTENT_FILTERED": "The provider's content filter stopped the answer.",
         "MODEL_PROTOCOL_ERROR": "The model sent something that cannot be understood.",
         "TOOL_FAILED": "A tool failed.",
-        "EXECUTION_LOST": "The server was interrupted while it worked on this.",
-        "AGENT_EXECUTION_FAILED": "The run failed.",
+        "MODEL_OUTPUT_LIMIT_EXCEEDED": "The answer became too long.",
+        "TOOL_RESULT_LIMIT_EXCEEDED": "The results of the tools became too long.",
+        "AGENT_MAX_MODEL_CALLS": "The agent came to no end: it asked its model too often.",
+        "AGENT_MAX_TOOL_CALLS": "The agent came to no end: it used its tools too often.",
+        "AGENT_EXECUTION_TIMEOUT": "The answer took too long.",
+        "AGENT_EXECUTION_FAILED": "The agent failed.",
+        "EXECUTION_LOST": _SERVER_STOPPED,
+        "REVISION_CORRUPT": "The conversation cannot be read.",
         "INTERNAL_ERROR": "The server failed.",
         "DRAINING": "The server is being restarted. Send it again in a moment.",
         "RATE_LIMITED": "That was too fast. Try again in a moment.",
@@ -25,20 +34,65 @@ WORDS: Mapping[str, str] = MappingProxyType(
 )
 
 # These words say all there is to say; the message would only repeat it.
-COMPLETE = frozenset({"DRAINING", "RATE_LIMITED", "CONVERSATION_CONFLICT", "NOT_CONNECTED", "NO_ANSWER"})
+COMPLETE = frozenset(
+    {"EXECUTION_LOST", "DRAINING", "RATE_LIMITED", "CONVERSATION_CONFLICT", "NOT_CONNECTED", "NO_ANSWER"}
+)
+
+# What a code means where something had been answered before.
+BEGUN: Mapping[str, str] = MappingProxyType({"MODEL_FAILED": "The answer broke off."})
+
+# Why a run was cancelled; another reason is somebody's wish.
+CANCELLED: Mapping[str, str] = MappingProxyType({"shutdown": _SERVER_STOPPED})
+
+STOPPED = "Stopped."
+SOMETHING = "Something went wrong."
+CUT_OFF = "The answer was cut off: the model reached its limit."
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What stands below a turn that did not end well: one plain sentence, and what the provider or server said."""
+
+    text: str
+    detail: str = ""
+
+
+def cancellation(reason: str) -> Notice:
+    """Return what to tell a person about a run that was cancelled."""
+    return Notice(CANCELLED.get(reason, STOPPED))
+
+
+def failure(code: str, message: str, *, begun: bool) -> Notice:
+    """Return what to tell a person about a failed run; `noticeOf` of words.js is the same rule."""
+    words = (BEGUN.get(code) if begun else None) or WORDS.get(code)
+    detail = _whole(message)
+    if words is None:
+        return Notice(detail or SOMETHING)
+    return Notice(words, "" if code in COMPLETE else detail)
 
 
 def sentence(code: str, message: str) -> str:
     """Return what to tell a person about an error; `sentence` of words.js is the same rule."""
     words = WORDS.get(code, "")
-    detail = message[:1].upper() + message[1:]
-    if detail and detail[-1] not in ".!?…":
-        detail += "."
+    detail = _whole(message)
     if not words:
-        return detail or "Something went wrong."
+        return detail or SOMETHING
     return f"{words} {detail}" if detail and code not in COMPLETE else words
+
+
+def _whole(message: str) -> str:
+    begun = message[:1].upper() + message[1:]
+    return f"{begun}." if begun and begun[-1] not in ".!?…" else begun
 
 
 def for_script() -> dict[str, object]:
     """Return the words as data for the page's script."""
-    return {"words": dict(WORDS), "complete": sorted(COMPLETE)}
+    return {
+        "words": dict(WORDS),
+        "complete": sorted(COMPLETE),
+        "begun": dict(BEGUN),
+        "cancelled": dict(CANCELLED),
+        "stopped": STOPPED,
+        "cutOff": CUT_OFF,
+        "something": SOMETHING,
+    }

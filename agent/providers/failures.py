@@ -57,7 +57,7 @@ _WIRE_FAULTS: dict[WireFault, tuple[ErrorKind, str]] = {
     "read-timeout": ("timeout", "the provider was silent for too long"),
     "dns": ("connection-lost", "the name of the provider could not be resolved"),
     "tls": ("provider-error", "no secure connection to the provider was possible"),
-    "connect": ("connection-lost", "the provider could not be connected"),
+    "connect": ("connection-lost", "the model server is not reachable"),
     "cut": ("connection-lost", "the connection to the provider broke in the middle of the answer"),
     "disconnected": ("connection-lost", "the provider closed the connection without an answer"),
 }

@@ -94,11 +94,14 @@ def test_a_dead_provider_is_said_in_words_and_can_be_tried_again(open_page: Open
     wait_for_end(page)
 
     notice = page.locator(".notice-failed")
-    expect(notice).to_contain_text("The model did not answer.")
+    expect(notice.locator(".notice-text")).to_have_text("The model did not answer.")
+    expect(notice.locator(".notice-detail")).to_be_visible()
+    expect(page.locator("#announcer")).to_have_text("The model did not answer.")
+    said = notice.inner_text()
     expect(notice).to_contain_text("not part of the conversation")
     expect(notice.get_by_role("button", name="Try again")).to_be_visible()
     page.reload()
-    expect(page.locator(".notice-failed")).to_contain_text("The model did not answer.")
+    assert notice.inner_text() == said
     expect(page.locator(".said")).to_have_text("Is anybody there?")
 
 

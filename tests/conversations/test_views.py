@@ -305,7 +305,8 @@ def test_stopped_and_failed_turns_stand_where_they_happened(signed_in: Client, p
     assert in_order(page, ">q 0<", ">q 1<", ">a 1.<", ">q 2<", ">q 3<", ">q 4<", ">q 5<")
     assert f'<div class="run" data-execution-id="{first.pk}" data-status="failed">' in page
     assert f'<div class="run" data-execution-id="{last.pk}" data-status="cancelled">' in page
-    assert "The model did not answer. No route to host." in page
+    assert '<p class="notice-text">The model did not answer.</p>' in page
+    assert '<p class="notice-detail">No route to host.</p>' in page
     transcript = page[page.index('id="transcript"') : page.index('id="composer"')]
     assert transcript.count('<p class="notice-text">Stopped.</p>') == 3
     assert transcript.count("not part of the conversation") == 4
@@ -386,7 +387,30 @@ def test_a_turn_that_was_lost_before_it_wrote_anything_shows_what_was_asked(sign
     page = body(signed_in, f"/c/{row.pk}/")
 
     assert '<p class="said">was this heard?</p>' in page
-    assert "The server was interrupted while it worked on this." in page
+    assert '<p class="notice-text">The server was stopped while it answered.</p>' in page
+
+
+@pytest.mark.parametrize(
+    ("reason", "notice"), [("user", "Stopped."), ("shutdown", "The server was stopped while it answered.")]
+)
+def test_a_cancelled_turn_says_whether_a_person_or_the_server_stopped(
+    signed_in: Client, person: User, reason: str, notice: str
+) -> None:
+    row = ConversationFactory.create(owner=person)
+    end(row, said("go on"), outcome={"type": "cancelled", "reason": reason})
+
+    assert f'<p class="notice-text">{notice}</p>' in body(signed_in, f"/c/{row.pk}/")
+
+
+def test_an_answer_that_failed_half_way_broke_off(signed_in: Client, person: User) -> None:
+    row = ConversationFactory.create(owner=person)
+    half = written({"type": "text", "text": "Half a"})
+    end(row, said("go on"), status="failed", error_code="MODEL_FAILED", error_message="cut", partial=half)
+
+    page = body(signed_in, f"/c/{row.pk}/")
+
+    assert '<p class="notice-text">The answer broke off.</p>' in page
+    assert '<p class="notice-detail">Cut.</p>' in page
 
 
 def test_a_new_chat_costs_a_fixed_number_of_queries(

@@ -2,7 +2,7 @@
 
 import { fragment } from "./fragments.js";
 import { MessageView } from "./message.js";
-import { sentence } from "./words.js";
+import { noticeOf } from "./words.js";
 
 export class RunView {
   #messages = new Map();
@@ -78,13 +78,17 @@ export class RunView {
   }
 
   #drawNotice(state) {
-    const kind = state.ended ? noticeOf(state) : null;
+    const notice = state.ended ? noticeOf(state) : null;
+    const kind = notice?.kind ?? null;
     if (this.#notice?.dataset.kind === kind || (kind === null && this.#notice === null)) return;
     this.#notice?.remove();
     this.#notice = null;
     if (kind === null) return;
     this.#notice = fragment(`notice-${kind}`);
-    if (kind === "failed") this.#notice.querySelector(".notice-text").textContent = sentence(state.error);
+    this.#notice.querySelector(".notice-text").textContent = notice.text;
+    const detail = this.#notice.querySelector(".notice-detail");
+    detail.textContent = notice.detail;
+    detail.hidden = notice.detail === "";
     this.element.append(this.#notice);
   }
 }
@@ -95,10 +99,4 @@ function resultsOf(messages) {
     for (const block of message.blocks) if (block.type === "tool-result") results.set(block.callId, block);
   }
   return results;
-}
-
-function noticeOf(state) {
-  if (state.status === "failed") return "failed";
-  if (state.status === "cancelled") return "cancelled";
-  return state.outcome?.type === "max-tokens" ? "max-tokens" : null;
 }

@@ -3,6 +3,7 @@
 import { announce } from "./fragments.js";
 import { Rendered } from "./rendered.js";
 import { RunView } from "./run.js";
+import { noticeOf } from "./words.js";
 
 const NEAR = 120; // pixels from the end within which the reader counts as being at it
 
@@ -20,8 +21,13 @@ export class Transcript {
     this.#root = root;
     this.#complete = new Set([...root.querySelectorAll(".run")].map(({ dataset }) => dataset.executionId));
     addEventListener("scroll", () => (this.#atEnd = distance() < NEAR), { passive: true });
-    new ResizeObserver(() => this.#atEnd && toEnd()).observe(root);
-    toEnd();
+    new ResizeObserver(() => this.#follow()).observe(root);
+    this.#follow();
+  }
+
+  /* An empty chat is read from its beginning. */
+  #follow() {
+    if (this.#atEnd && this.#root.firstElementChild !== null) toEnd();
   }
 
   /* Show a message that is on its way to the server. */
@@ -60,7 +66,10 @@ export class Transcript {
     run.state = state;
     if (state.interrupt) this.#asked(run, state);
     if (event?.type === "interrupt-resolved") this.#answered(run, event);
-    if (event?.type === "execution-completed" || event?.type === "execution-failed") announce(ending(state));
+    if (event?.type === "execution-started") announce(`${agentName()} is answering.`);
+    if (event?.type === "execution-completed" || event?.type === "execution-failed") {
+      announce(noticeOf(state)?.text ?? "The answer is complete.");
+    }
     this.#later(run);
   }
 
@@ -107,10 +116,8 @@ export class Transcript {
   }
 }
 
-function ending({ status, outcome, error }) {
-  if (status === "failed") return `The run failed. ${error.message}`;
-  if (status === "cancelled") return "Stopped.";
-  return outcome.type === "max-tokens" ? "The answer was cut off." : "The answer is complete.";
+function agentName() {
+  return document.querySelector(".agent-name").textContent.trim();
 }
 
 function distance() {

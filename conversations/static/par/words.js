@@ -1,16 +1,45 @@
-/* Errors in words. The words come with the page, from conversations/words.py, whose `sentence` is the same rule. */
+/* Errors and endings of runs in words. The words come with the page, from conversations/words.py, whose functions are the
+   same rules. */
 
 let known = null;
 
-export function sentence(error) {
+function vocabulary() {
   known ??= JSON.parse(document.getElementById("words").textContent);
-  const words = known.words[error?.code];
-  const detail = upper(error?.message ?? "");
-  if (!words) return detail || "Something went wrong.";
-  return detail && !known.complete.includes(error.code) ? `${words} ${detail}` : words;
+  return known;
 }
 
-function upper(text) {
+export function sentence(error) {
+  const { words, complete, something } = vocabulary();
+  const detail = whole(error?.message ?? "");
+  const said = words[error?.code];
+  if (!said) return detail || something;
+  return detail && !complete.includes(error.code) ? `${said} ${detail}` : said;
+}
+
+/* What stands below an ended run as {kind, text, detail}; null where it simply is complete. */
+export function noticeOf(state) {
+  const { cancelled, stopped, cutOff } = vocabulary();
+  if (state.status === "failed") return { kind: "failed", ...failure(state.error, begun(state)) };
+  if (state.status === "cancelled") {
+    return { kind: "cancelled", text: cancelled[state.outcome?.reason] ?? stopped, detail: "" };
+  }
+  return state.outcome?.type === "max-tokens" ? { kind: "max-tokens", text: cutOff, detail: "" } : null;
+}
+
+function failure(error, answered) {
+  const { words, complete, begun, something } = vocabulary();
+  const text = (answered && begun[error?.code]) || words[error?.code];
+  const detail = whole(error?.message ?? "");
+  if (!text) return { text: detail || something, detail: "" };
+  return { text, detail: complete.includes(error.code) ? "" : detail };
+}
+
+/* Whether the model had answered anything. */
+function begun({ messages, streamed }) {
+  return messages.some(({ role }) => role === "assistant") || streamed.some(({ text }) => text.trim() !== "");
+}
+
+function whole(text) {
   const begun = text.charAt(0).toUpperCase() + text.slice(1);
   return begun === "" || /[.!?…]$/.test(begun) ? begun : `${begun}.`;
 }

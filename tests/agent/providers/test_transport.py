@@ -31,7 +31,7 @@ async def test_a_refused_connection_is_said_to_be_one(transport: Transport) -> N
     answer = await read(OpenAIChat(config(f"http://127.0.0.1:{free_port()}/v1"), transport))
     assert answer.error is not None
     assert (answer.error.kind, answer.error.retryable) == ("connection-lost", True)
-    assert "could not be connected" in answer.error.message
+    assert "is not reachable" in answer.error.message
 
 
 async def test_a_name_that_does_not_exist_is_said_to_be_one(transport: Transport) -> None:
