@@ -22,6 +22,7 @@ def test_from_the_sign_in_link_to_an_answer_in_colours(open_page: OpenPage, site
     suggestions = page.get_by_role("list", name="Suggestions").get_by_role("button")
     expect(suggestions).to_have_count(3)
     suggestions.first.click()
+    expect(page.get_by_label("Message", exact=True)).to_be_focused()
     wait_for_end(page)
 
     expect(page).to_have_url(CONVERSATION)
@@ -131,9 +132,12 @@ def test_a_question_survives_a_reload(page: Page) -> None:
 def test_stop_ends_the_answer_and_says_what_that_means(page: Page) -> None:
     say(page, "Tell me a long story")
     expect(last_answer(page)).to_contain_text("Night 2", timeout=LONG)
+    expect(page.locator("#announcer")).to_have_text("Demo is answering.")
     page.get_by_role("button", name="Stop").click()
     wait_for_end(page)
 
+    expect(page.get_by_label("Message", exact=True)).to_be_focused()
+    expect(page.locator("#announcer")).to_have_text("Stopped.")
     expect(page.locator(".notice-cancelled")).to_contain_text("not part of the conversation")
     expect(last_answer(page)).to_contain_text("Night 2")
     expect(page.get_by_role("button", name="Stop")).to_be_hidden()
@@ -286,6 +290,16 @@ def test_a_reader_who_scrolled_up_is_left_alone(open_page: OpenPage) -> None:
     assert page.evaluate("scrollY") == before
     page.get_by_role("button", name="Stop").click()
     wait_for_end(page)
+
+
+def test_an_empty_chat_is_read_from_its_beginning(open_page: OpenPage) -> None:
+    page = open_page(viewport={"width": 640, "height": 200})
+    wait_for_end(page)
+    page.set_viewport_size({"width": 500, "height": 210})
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+    assert page.evaluate("document.documentElement.scrollHeight > innerHeight + 100")
+    assert page.evaluate("scrollY") == 0
 
 
 def test_signing_out_leads_to_the_sign_in_page(open_page: OpenPage, site: Site) -> None:

@@ -46,7 +46,10 @@ export class Chat {
     });
     this.composer.remember(this.follower.conversationId);
     if (this.follower.conversationId === null) this.composer.mode = "ready";
-    this.agents = new Agents(page, (prompt) => this.composer.submit(prompt));
+    this.agents = new Agents(page, (prompt) => {
+      this.composer.submit(prompt);
+      this.composer.focus(); // the suggestions go away
+    });
     listenForDecisions(transcript, this.connection, (executionId) => {
       this.transcript.redraw(executionId);
       this.follower.subscribe();

@@ -35,6 +35,7 @@ export class Composer {
     });
     this.#box.addEventListener("input", () => this.#edited());
     this.#stop.addEventListener("click", () => {
+      this.focus(); // a disabled button would lose it
       this.#stop.disabled = true;
       onStop();
     });
@@ -82,7 +83,7 @@ export class Composer {
     this.#edited();
     this.say(problem);
     this.mode = "ready";
-    this.#box.focus();
+    this.focus();
   }
 
   /* The server has taken up this message after all: returns its text, which leaves the box, or null for another one. */
@@ -114,14 +115,12 @@ export class Composer {
 
   set mode(mode) {
     if (mode === this.#mode) return;
-    const stopped = document.activeElement === this.#stop;
     this.#mode = mode;
     this.#form.dataset.mode = mode;
     this.#stop.hidden = mode === "ready" || mode === "loading";
     this.#stop.disabled = mode !== "running";
     this.#send.hidden = mode === "sending" || mode === "running";
     this.#edited();
-    if (stopped && mode === "ready") this.#box.focus();
   }
 
   focus() {
