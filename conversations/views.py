@@ -8,14 +8,14 @@ from uuid import UUID
 from allauth.account.utils import perform_login
 from django.conf import settings
 from django.contrib.auth.decorators import login_required
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
 from agent.models import AgentProfile
-from conversations.models import Conversation, OneTimeLink, User
+from conversations.listing import conversations_of, listing
+from conversations.models import OneTimeLink, User
 from conversations.store import load_context
 from conversations.transcript import blank_blocks, blank_messages, history
 from conversations.unsaved import unsaved_turns
@@ -47,7 +47,7 @@ def new_chat(request: HttpRequest) -> HttpResponse:
 @never_cache
 def conversation(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Show a conversation of one's own; anybody else's is as unknown as one that does not exist."""
-    row = get_object_or_404(_listed(_user(request)).select_related("agent", "head"), pk=pk)
+    row = get_object_or_404(conversations_of(_user(request)).select_related("agent", "head"), pk=pk)
     messages = load_context(row, row.head).messages if row.head is not None else ()
     shown = history(messages, row.agent.name, limit=_limit(request), unsaved=unsaved_turns(row))
     more = {"history": shown, "show_more": len(messages) - shown.earlier + MESSAGES_SHOWN}
@@ -55,10 +55,10 @@ def conversation(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 
 def _chat(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
-    listed = _listed(_user(request)).filter(archived=False)[: settings.PAR.conversation_list_limit]
+    before = request.GET.get("before", "")
     agent = context["agent"]
     shared = {
-        "conversations": listed,
+        "conversations": listing(_user(request), before, settings.PAR.conversation_list_limit),
         "blank_messages": blank_messages(agent.name if agent else ""),
         "blank_blocks": blank_blocks(),
         "socket_path": f"{settings.PAR.base_path}/ws",
@@ -66,10 +66,6 @@ def _chat(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
         "words": for_script(),
     }
     return render(request, "chat/page.html", {**shared, **context})
-
-
-def _listed(user: User) -> QuerySet[Conversation]:
-    return Conversation.objects.filter(owner=user).order_by("-updated_at", "-id")
 
 
 def _limit(request: HttpRequest) -> int:

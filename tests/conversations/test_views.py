@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from html import unescape
@@ -179,6 +180,51 @@ def test_the_list_has_a_limit(signed_in: Client, person: User, settings: Any) ->
     page = body(signed_in, "/")
 
     assert [f"/c/{row.pk}/" in page for row in rows] == [False, True, True]
+    assert body(signed_in, "/").count(">Newest<") == 0
+
+
+def older(page: str) -> str | None:
+    """Return the address of the link to older conversations."""
+    link = re.search(r'<a href="([^"]+)">Older</a>', page)
+    return f"/{unescape(link[1])}" if link else None
+
+
+def test_older_conversations_are_reached_page_by_page(
+    signed_in: Client, person: User, settings: Any, django_assert_num_queries: Any
+) -> None:
+    settings.PAR = settings.PAR.model_copy(update={"conversation_list_limit": 2})
+    rows = ConversationFactory.create_batch(7, owner=person)
+    same = timezone.now()
+    Conversation.objects.filter(pk__in=[row.pk for row in rows[2:]]).update(updated_at=same)  # ties lose nothing
+    ConversationFactory.create(title="of somebody else")
+    pages = []
+    address: str | None = "/"
+    while address is not None:
+        with django_assert_num_queries(4):  # session, person, agents, list
+            pages.append(body(signed_in, address))
+        address = older(pages[-1])
+
+    seen = [[row.pk for row in rows if f"/c/{row.pk}/" in page] for page in pages]
+    assert [len(part) for part in seen] == [2, 2, 2, 1]
+    assert sorted(pk for part in seen for pk in part) == sorted(row.pk for row in rows)
+    assert all("of somebody else" not in page for page in pages)
+    assert [">Newest<" in page for page in pages] == [False, True, True, True]
+
+
+@pytest.mark.parametrize("before", ["x", "1", "1,2", "9" * 18 + ",01890a5d-ac96-774b-bcce-b302099a8057", "\0", "²,"])
+def test_a_senseless_page_of_the_list_is_the_first(signed_in: Client, person: User, before: str) -> None:
+    row = ConversationFactory.create(owner=person)
+
+    response = signed_in.get("/", {"before": before})
+
+    assert f"/c/{row.pk}/" in response.content.decode()
+
+
+def test_the_furthest_page_of_the_list_is_empty(signed_in: Client, person: User) -> None:
+    row = ConversationFactory.create(owner=person)
+
+    assert f"/c/{row.pk}/" not in body(signed_in, f"/?before=0,{row.pk}")
+    assert f"/c/{row.pk}/" in body(signed_in, f"/?before={'9' * 17},{row.pk}")
 
 
 def test_a_conversation_shows_what_was_said(signed_in: Client, person: User) -> None:
