@@ -17,6 +17,12 @@ PATIENCE = 21_000  # milliseconds after which the page gives up
 Frame: TypeAlias = dict[str, Any]
 
 
+def merged(frame: Frame, change: Frame) -> Frame:
+    """Return a frame with some of its fields changed, also those of objects within it."""
+    inner = {key: merged(frame[key], value) for key, value in change.items() if isinstance(value, dict)}
+    return {**frame, **change, **inner}
+
+
 class Line:
     """The line between page and server. Commands named in `swallowed` get lost; what the server says can be held.
 
@@ -69,7 +75,7 @@ class Line:
     def _from_server(self, text: str | bytes) -> None:
         frame = json.loads(text)
         if change := self.changes.get(frame["type"]):
-            text = json.dumps({**frame, **change})
+            text = json.dumps(merged(frame, change))
         if self.holds:
             self._held.append(str(text))
         else:
@@ -211,3 +217,15 @@ def test_a_card_shows_the_arguments_that_were_approved(page: Page, line: Line) -
 
     expect(waiting.locator(".tool-decision")).to_have_text("Approved with other arguments")
     expect(waiting.locator(".tool-arguments-text")).to_contain_text('"to": "Kim"')
+
+
+def test_a_question_tells_what_the_tool_does_and_that_it_is_final(page: Page, line: Line) -> None:
+    tool = {"description": "Sends <b>it</b>.", "annotations": {"destructiveHint": True}}
+    line.changes = {"interrupt-requested": {"interrupt": {"tool": tool}}}
+    say(page, "Send a postcard to Lea")
+    waiting = card(page, POSTCARD)
+
+    expect(waiting.locator(".tool-description")).to_have_text("Sends <b>it</b>.")
+    expect(waiting.get_by_text("may not be undone")).to_be_visible()
+    waiting.get_by_role("button", name="Reject").click()
+    wait_for_end(page)

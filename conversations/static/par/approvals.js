@@ -8,7 +8,11 @@ const TOO_LATE = new Set(["INVALID_STATE", "EXECUTION_NOT_FOUND"]);
 
 /* `onTooLate(executionId)` shows the state of the run: what was really decided. */
 export function listenForDecisions(root, connection, onTooLate) {
-  root.addEventListener("submit", (event) => event.preventDefault());
+  root.addEventListener("submit", (event) => {
+    event.preventDefault(); // Enter in the reason, the only field: whoever gives one rejects
+    const button = event.target.querySelector('[data-decision="reject"]');
+    if (button && !button.disabled) decide(button, connection, onTooLate);
+  });
   root.addEventListener("click", ({ target }) => {
     const button = target.closest("[data-decision]");
     if (button && !button.disabled) decide(button, connection, onTooLate);

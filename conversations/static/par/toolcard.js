@@ -50,8 +50,9 @@ export class ToolCard {
     if (asks) {
       this.element.dataset.interruptId = interrupt.id;
       this.#part("arguments").open = true; // nobody should agree to what they cannot see
-      setText(this.#part("why"), interrupt.reason ?? "");
-      this.#part("why").hidden = !interrupt.reason;
+      this.#say("why", interrupt.reason);
+      this.#say("description", interrupt.tool.description);
+      this.#part("destructive").hidden = !interrupt.tool.annotations?.destructiveHint;
       if (nobodyWrites()) this.element.focus({ preventScroll: true });
     } else {
       this.#part("problem").hidden = true;
@@ -59,6 +60,11 @@ export class ToolCard {
       for (const button of question.querySelectorAll("button")) button.disabled = false;
       if (hadFocus) this.element.focus();
     }
+  }
+
+  #say(name, text) {
+    setText(this.#part(name), text ?? "");
+    this.#part(name).hidden = !text;
   }
 
   #drawDecision(decision) {
