@@ -1,10 +1,8 @@
 # The verbs of the project; `make help` lists them.
 SHELL := /bin/bash
 PYTHON ?= python3
-PORT ?= 8000
 UV := .venv/bin/uv
 MANAGE := .venv/bin/python manage.py
-export PORT
 export UV_PYTHON_DOWNLOADS := never
 
 .DEFAULT_GOAL := help
@@ -17,7 +15,7 @@ install: .venv/.stamp  ## everything into .venv, exactly as locked
 
 run: install .env  ## migrate, prepare and serve on 127.0.0.1:$PORT (default 8000)
 	@$(MANAGE) bootstrap --migrate --demo
-	@exec $(MANAGE) serve --host 127.0.0.1 --port $(PORT) --drain 0
+	@exec $(MANAGE) serve --host 127.0.0.1 --drain 0
 
 test: install  ## the whole suite on the database of DATABASE_URL (default SQLite); ARGS="-k name" narrows it
 	@.venv/bin/python -m pytest -q $(ARGS)
@@ -48,5 +46,6 @@ $(UV):
 	@.venv/bin/python -m pip install -q --disable-pip-version-check 'uv>=0.5,<1'
 
 .venv/.stamp: $(UV) uv.lock pyproject.toml
+	@echo "Installing into .venv …"
 	@$(UV) sync --frozen --all-extras --no-install-project -q
 	@touch $@
