@@ -1,6 +1,6 @@
 """System checks of the settings; ids are stable.
 
-agent.E001  a PAR_* value cannot be used
+agent.E001  a value (PAR_*, PORT, DATABASE_URL, REDIS_URL) cannot be used
 agent.E002  production without PAR_SECRET_KEYS
 agent.E003  production without PAR_ORIGINS
 agent.E004  two agent_tools modules offer one tool name, or one cannot be imported

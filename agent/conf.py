@@ -161,11 +161,14 @@ class ParSettings(BaseModel):
         """Read the settings; faults end up in `problems`, never in an exception."""
         names = cls.variables()
         raw: dict[str, Any] = {field: environ[name] for name, field in names.items() if environ.get(name, "").strip()}
+        problems: list[str] = []
+        port = environ.get("PORT") or "8000"
+        if not (port.isdecimal() and int(port) < 65_536):
+            problems.append(f"PORT is {port!r}: a number from 0 to 65535 is needed; the default is used")
+            port = "8000"
         if raw.get("environment") == "development":
-            port = environ.get("PORT") or "8000"
             raw.setdefault("allow_private_models", True)
             raw.setdefault("origins", f"http://127.0.0.1:{port},http://localhost:{port}")
-        problems: list[str] = []
         while True:
             try:
                 checked = cls.model_validate(raw)

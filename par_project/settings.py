@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,7 +16,7 @@ from django.templatetags.static import static
 
 from agent.conf import ParSettings, django_secret
 from agent.keys import development_keys
-from par_project.database import database
+from par_project.database import database, redis_url
 
 django_stubs_ext.monkeypatch()
 
@@ -86,20 +87,29 @@ TEMPLATES = [
     },
 ]
 
-DATABASES: dict[str, dict[str, Any]] = {"default": database(os.environ.get("DATABASE_URL"), PAR.data_dir)}
+DATABASES: dict[str, dict[str, Any]] = {}
+try:
+    DATABASES["default"] = database(os.environ.get("DATABASE_URL"), PAR.data_dir)
+except ValueError as error:  # the check agent.E001 says it; no other database may take its place
+    PAR = PAR.model_copy(update={"problems": (*PAR.problems, str(error))})
+    DATABASES["default"] = {"ENGINE": "django.db.backends.dummy"}
+if not os.environ.get("DATABASE_URL"):
+    with suppress(OSError):  # opening the database says it
+        PAR.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = os.environ.get("REDIS_URL") or None
+try:
+    REDIS_URL = REDIS_URL and redis_url(REDIS_URL)
+except ValueError as error:
+    PAR = PAR.model_copy(update={"problems": (*PAR.problems, str(error))})
+    REDIS_URL = None
+# No channel layer yet: with one, every socket would hold a subscription that nothing uses.
 CACHES: dict[str, dict[str, Any]]
-CHANNEL_LAYERS: dict[str, dict[str, Any]]
 if REDIS_URL:
     CACHES = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}}
-    CHANNEL_LAYERS = {
-        "default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [REDIS_URL]}}
-    }
 else:
     CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
-    CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
 
 AUTH_USER_MODEL = "conversations.User"
 AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
@@ -171,10 +181,12 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "filters": {"our names": {"()": "par_project.logs.NameTheSetting"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "plain"}},
     "root": {"handlers": ["console"], "level": "INFO"},
     "loggers": {
         "django": {"handlers": [], "level": "INFO"},
+        "django.security.DisallowedHost": {"filters": ["our names"]},
         "django.server": {"handlers": [], "propagate": True},
         "daphne": {"level": "WARNING"},
     },

@@ -88,6 +88,14 @@ def test_a_value_that_cannot_be_used_is_reported_and_replaced(name: str, value: 
     assert [error.msg for error in errors] == [problem]
 
 
+@pytest.mark.parametrize("port", ["70000", "abc", "-1"])
+def test_a_port_that_is_none_is_reported_as_such(port: str) -> None:
+    par = read(PORT=port, PAR_ENVIRONMENT="development")
+    (problem,) = par.problems
+    assert problem.startswith(f"PORT is {port!r}")
+    assert par.origins[0] == "http://127.0.0.1:8000"
+
+
 def test_all_faults_are_reported_at_once_and_good_values_kept() -> None:
     par = read(PAR_BASE_PATH="x", PAR_TRUSTED_PROXIES="x", PAR_DRAIN_TIMEOUT="7")
     assert len(par.problems) == 2

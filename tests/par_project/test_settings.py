@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -11,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.test import Client
 
-from par_project.database import database
+from par_project.database import database, redis_url
+from par_project.logs import NameTheSetting
 
 ROOT = Path(__file__).resolve().parents[2]
 KEY = base64.b64encode(b"k" * 32).decode()
@@ -78,11 +81,10 @@ def test_proxies_are_believed_only_when_named(tmp_path: Path) -> None:
     assert read(["SECURE_PROXY_SSL_HEADER"], tmp_path, PAR_TRUSTED_PROXIES="1")
 
 
-def test_redis_serves_cache_and_channels(tmp_path: Path) -> None:
-    found = read(["CACHES", "CHANNEL_LAYERS"], tmp_path, REDIS_URL="redis://127.0.0.1:6379/5")
+def test_redis_serves_the_cache(tmp_path: Path) -> None:
+    found = read(["CACHES"], tmp_path, REDIS_URL="redis://127.0.0.1:6379/5")
     assert found["CACHES"]["default"]["BACKEND"].endswith("RedisCache")
-    assert found["CHANNEL_LAYERS"]["default"]["BACKEND"].endswith("RedisPubSubChannelLayer")
-    found = read(["CACHES", "CHANNEL_LAYERS"], tmp_path, REDIS_URL="")
+    found = read(["CACHES"], tmp_path, REDIS_URL="")
     assert found["CACHES"]["default"]["BACKEND"].endswith("LocMemCache")
 
 
@@ -105,3 +107,62 @@ def test_a_server_gets_a_pool(url: str, tmp_path: Path) -> None:
 def test_absolute_and_relative_sqlite_files(tmp_path: Path) -> None:
     assert database("sqlite:////var/lib/par.db", tmp_path)["NAME"] == "/var/lib/par.db"
     assert database("sqlite:///par.db?timeout=5", tmp_path)["OPTIONS"]["timeout"] == 5
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["nonsense", "mysql://u:geheim@h/x", "postgres://u:geheim@h:abc/x", "postgres://u:ge/heim@h/x", "postgres://h"],
+)
+def test_what_is_no_database_is_refused_without_its_password(url: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="DATABASE_URL is no address of a database") as caught:
+        database(url, tmp_path)
+    assert "geheim" not in str(caught.value)
+    assert "'ge'" not in str(caught.value)
+    assert caught.value.__cause__ is caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("url", ["foo", "http://h", "redis://", "redis://:geheim@h:abc/0", "rediss://h:99999"])
+def test_what_is_no_redis_is_refused_without_its_password(url: str) -> None:
+    with pytest.raises(ValueError, match="REDIS_URL is no address of Redis") as caught:
+        redis_url(url)
+    assert "geheim" not in str(caught.value)
+    assert redis_url("rediss://joe:pw@h:6380/1") == "rediss://joe:pw@h:6380/1"
+    assert redis_url("unix:///run/redis.sock?db=1")
+
+
+def manage(tmp_path: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    given = {"PATH": "/usr/bin", "PAR_ENV_FILE": "", "PAR_DATA_DIR": str(tmp_path / "a" / "data")} | environ
+    return subprocess.run(
+        [sys.executable, "manage.py", *arguments], cwd=ROOT, env=given, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("command", [["check"], ["migrate"], ["bootstrap", "--migrate"], ["serve"]])
+def test_addresses_that_are_none_stop_every_command_in_words(command: list[str], tmp_path: Path) -> None:
+    bad = {"PAR_ENVIRONMENT": "development", "DATABASE_URL": "nonsense", "REDIS_URL": "foo"}
+    done = manage(tmp_path, *command, **bad)
+    assert done.returncode != 0
+    assert "(agent.E001) DATABASE_URL is no address" in done.stderr
+    assert "(agent.E001) REDIS_URL is no address" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list(tmp_path.rglob("*.sqlite3")), "no other database takes its place"
+
+
+def test_production_makes_its_data_directory_before_its_first_database(tmp_path: Path) -> None:
+    done = manage(tmp_path, "bootstrap", "--migrate", **PRODUCTION)
+    assert done.returncode == 0, done.stderr
+    place = tmp_path / "a" / "data"
+    assert (place / "par.sqlite3").is_file()
+    assert place.stat().st_mode & 0o777 == 0o700
+
+
+def test_an_unknown_host_is_logged_in_the_words_of_our_setting(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    logger = logging.getLogger("django.security.DisallowedHost")
+    assert any(isinstance(found, NameTheSetting) for found in logger.filters)
+    response = Client(headers={"host": "evil.example"}).get("/accounts/login/")
+    assert response.status_code == 400
+    (record,) = [record for record in caplog.records if record.name == logger.name]
+    assert "PAR_ORIGINS" in record.getMessage()
+    assert "ALLOWED_HOSTS" not in record.getMessage()
