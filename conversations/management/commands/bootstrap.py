@@ -14,7 +14,7 @@ from allauth.account.models import EmailAddress
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
-from django.db import transaction
+from django.db import DatabaseError, transaction
 from django.urls import reverse
 
 from agent.governance.tools import sync_tool_records
@@ -45,6 +45,13 @@ class Command(BaseCommand):
     def handle(self, *args: Any, demo: bool, migrate: bool, email: str, **options: Any) -> None:
         if demo and not settings.PAR.development:
             raise CommandError("--demo is for development only; set PAR_ENVIRONMENT=development")
+        try:
+            self._prepare(demo, migrate, email)
+        except DatabaseError as error:
+            hint = "" if migrate else " (is it up to date? --migrate makes it so)"
+            raise CommandError(f"the database cannot be used: {error}{hint}") from error
+
+    def _prepare(self, demo: bool, migrate: bool, email: str) -> None:
         if migrate:
             call_command("migrate", verbosity=0)
         site = settings.PAR.origins[0] if settings.PAR.origins else ""

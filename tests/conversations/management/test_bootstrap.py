@@ -2,9 +2,13 @@ from __future__ import annotations
 
 import io
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from allauth.account.models import EmailAddress
+from django.conf import settings
 from django.contrib.auth import authenticate
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
@@ -81,3 +85,19 @@ def test_a_key_in_the_environment_brings_an_agent(monkeypatch: pytest.MonkeyPatc
     bootstrap()
     row = AgentProfile.objects.get(slug="openai")
     assert (row.model, reveal(row.endpoint, "api_key")) == ("m-2", "sk-2")
+
+
+def test_a_database_that_cannot_be_used_is_told_in_words(tmp_path: Path) -> None:
+    place = {"PATH": "/usr/bin", "PAR_ENV_FILE": "", "PAR_ENVIRONMENT": "development", "PAR_DATA_DIR": str(tmp_path)}
+    for address, told in (("sqlite:////nowhere/at/all", "unable to open database file"), ("", "--migrate makes it so")):
+        done = subprocess.run(
+            [sys.executable, "manage.py", "bootstrap"],
+            cwd=settings.BASE_DIR,
+            env=place | {"DATABASE_URL": address},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode != 0
+        assert told in done.stderr
+        assert "Traceback" not in done.stderr
