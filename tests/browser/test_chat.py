@@ -273,6 +273,10 @@ def test_shift_and_enter_make_a_new_line(page: Page) -> None:
     wait_for_end(page)
 
     assert page.locator(".said").text_content() == "one\ntwo"
+    expect(page.get_by_role("heading", level=1)).to_have_text("one two")
+    expect(page.locator(".conversations [aria-current=page] .title")).to_have_text("one two")
+    page.reload()
+    expect(page.get_by_role("heading", level=1)).to_have_text("one two")
 
 
 def test_what_was_typed_survives_a_reload(page: Page) -> None:

@@ -79,22 +79,22 @@ export class Chat {
   #accepted({ executionId, conversationId, created }, text) {
     this.composer.accepted();
     this.transcript.accept(executionId);
+    const title = text.trim().replaceAll(/\s+/g, " "); // whole: the style cuts it where it has no room
     const address = this.#page.dataset.conversationPath.replace(NO_ID, conversationId);
     if (this.follower.conversationId !== conversationId) {
       this.agents.leave();
       history.replaceState(null, "", address);
-      this.#entitle(text);
+      this.#entitle(title);
       this.composer.remember(conversationId);
       this.#version = 0;
     }
-    this.#list.promote(conversationId, address, text);
+    this.#list.promote(conversationId, address, title);
     this.follower.started(executionId, conversationId);
     this.composer.mode = this.follower.live ? "running" : "ready";
     if (created === false) this.follower.subscribe(); // an answer to a repeated start: the run may be over
   }
 
-  #entitle(text) {
-    const title = text.trim().split("\n", 1)[0];
+  #entitle(title) {
     document.querySelector("h1").textContent = title;
     document.title = `${title} · PAR`;
   }
