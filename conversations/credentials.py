@@ -8,6 +8,7 @@ Django's own `get_user` is not used here: it may rotate the session key, and a s
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from importlib import import_module
@@ -23,6 +24,7 @@ from conversations.models import ApiToken, User
 
 Origin = tuple[str, str | None, int | None]
 
+SESSION_KEY_FORM = re.compile("[a-z0-9]{8,64}")
 SESSION_SCOPES = frozenset({"read", "write"})
 
 
@@ -70,6 +72,8 @@ def identify(headers: dict[bytes, bytes]) -> Credential:
 
 def session_user(key: str) -> User | None:
     """Return the active person whose session this is, as long as their password is the one it began with."""
+    if not SESSION_KEY_FORM.fullmatch(key):
+        return None
     session = import_module(settings.SESSION_ENGINE).SessionStore(key)
     path = session.get(BACKEND_SESSION_KEY)
     if path not in settings.AUTHENTICATION_BACKENDS:

@@ -30,7 +30,8 @@ from pygments.util import ClassNotFound
 
 MARKDOWN_LIMIT = 200_000
 LONG_TAIL = 8_000
-HIGHLIGHT_LIMIT = 20_000
+HIGHLIGHT_LIMIT = 4_000  # some lexers are quadratic
+TASK_LIMIT = 200  # so is the plugin for task lists
 
 _TAGS = "p br hr h3 h4 h5 h6 ul ol li blockquote pre code span em strong s a div table thead tbody tr th td"
 _CLEANER = nh3.Cleaner(
@@ -162,7 +163,9 @@ class BlockStream:
     def _close_blocks(self) -> None:
         """Close every top-level block but the last one, which may still grow."""
         whole = self._open[: self._open.rfind("\n") + 1]  # a line still being written may become anything
-        starts = [t.map[0] for t in _DRAFT.parse(whole, {}) if t.level == 0 and t.map and t.nesting >= 0]
+        starts = [
+            t.map[0] for t in _bounded(_DRAFT, whole).parse(whole, {}) if t.level == 0 and t.map and t.nesting >= 0
+        ]
         long = len(self._open) > LONG_TAIL
         self._parse_at = len(self._open) * 5 // 4 if long else 0  # never quadratic
         if len(starts) > 1:
@@ -220,7 +223,14 @@ def _as_written(text: str) -> str:
 
 
 def _html(parser: MarkdownIt, source: str, env: dict[str, Any]) -> str:
-    return _CLEANER.clean(parser.render(source, env))
+    return _CLEANER.clean(_bounded(parser, source).render(source, env))
+
+
+def _bounded(parser: MarkdownIt, source: str) -> MarkdownIt:
+    """Return the parser without task lists where there are too many boxes."""
+    if sum(map(source.count, ("[ ]", "[x]", "[X]"))) <= TASK_LIMIT:
+        return parser
+    return _FINISHED_WITHOUT_TASKS if parser is _FINISHED else _DRAFT_WITHOUT_TASKS
 
 
 def _coloured(code: str, language: str, attributes: str) -> str:
@@ -277,9 +287,11 @@ def _lower_headings(state: StateCore) -> None:
             token.tag = f"h{min(int(token.tag[1]) + 2, 6)}"
 
 
-def _parser(colour: Any) -> MarkdownIt:
+def _parser(colour: Any, *, tasks: bool = True) -> MarkdownIt:
     options = {"html": False, "highlight": colour, "maxNesting": 20}
-    parser = MarkdownIt("commonmark", options).enable(["table", "strikethrough"]).use(tasklists_plugin)
+    parser = MarkdownIt("commonmark", options).enable(["table", "strikethrough"])
+    if tasks:
+        parser.use(tasklists_plugin)
     parser.core.ruler.push("lower_headings", _lower_headings)
     rules = {
         "fence": _code,
@@ -297,4 +309,6 @@ def _parser(colour: Any) -> MarkdownIt:
 
 
 _FINISHED = _parser(_coloured)
+_FINISHED_WITHOUT_TASKS = _parser(_coloured, tasks=False)
+_DRAFT_WITHOUT_TASKS = _parser(_plain, tasks=False)
 _DRAFT = _parser(_plain)  # the open tail is drawn again and again: without colours

@@ -12,6 +12,7 @@ import orjson
 from agent.runtime.values import clean_text
 
 MAX_NAME = 256
+MAX_CALLS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,8 @@ class PendingCalls:
         fragments = delta.get("tool_calls")
         if isinstance(fragments, list):
             for position, fragment in enumerate(fragments):
+                if self._left < 0:
+                    return False
                 if isinstance(fragment, dict):
                     self._take(fragment, fragment.get("function"), first=position == 0)
         if isinstance(function := delta.get("function_call"), dict):
@@ -91,6 +94,8 @@ class PendingCalls:
         if call is None:
             call = _PendingCall()
             self._calls.append(call)
+            if len(self._calls) > MAX_CALLS:
+                self._left = -1  # nobody means that; and every fragment looks through the calls
             if index is not None:
                 self._by_index[index] = call
         return call

@@ -60,8 +60,15 @@ class AuditTrail:
             try:
                 await self._write(batch)
             except Exception:
-                self.lost += len(batch)
-                logger.exception("%d audit entries could not be written, %d in all", len(batch), self.lost)
+                for entry in batch:  # one that cannot be stored costs itself only
+                    await self._write_alone(entry)
+
+    async def _write_alone(self, entry: AuditEntry) -> None:
+        try:
+            await self._write([entry])
+        except Exception:
+            self.lost += 1
+            logger.exception("an audit entry could not be written, %d in all", self.lost)
 
 
 class AuditHook:

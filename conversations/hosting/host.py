@@ -44,6 +44,7 @@ logger = logging.getLogger("conversations.hosting")
 HEARTBEAT = 5.0
 SIGN_IN_CHECK = 15.0
 DECISIONS = 10_000
+START_WAIT = 25.0
 NEVER = 10.0 * 365 * 86_400
 DRAINING_FRAME = b'{"type":"draining"}'
 
@@ -78,6 +79,7 @@ class ExecutionHost:
         self._runs: dict[str, HostedRun] = {}
         self._decisions: OrderedDict[tuple[int, str, str], Decision] = OrderedDict()
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._starts: set[asyncio.Task[Begun]] = set()
         self._services: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
@@ -115,6 +117,8 @@ class ExecutionHost:
     async def drain(self, timeout: float, hurry: asyncio.Event | None = None) -> None:
         """Let runs end for `timeout` seconds or until `hurry`; cancel the rest with reason `shutdown`."""
         self.accepting = False
+        if self._starts:  # what was accepted is stored and answered first
+            await asyncio.wait(tuple(self._starts), timeout=START_WAIT)
         ends = [asyncio.ensure_future(run.ended.wait()) for run in self._runs.values()]
         if ends and timeout > 0:
             everything = asyncio.gather(*ends)
@@ -147,7 +151,10 @@ class ExecutionHost:
         """
         if not self.accepting:
             raise Draining("the server is about to stop; try again in a moment")
-        return await asyncio.shield(self.spawn(self._start(user, wanted, announce), "start of a run"))
+        start: asyncio.Task[Begun] = self.spawn(self._start(user, wanted, announce), "start of a run")
+        self._starts.add(start)
+        start.add_done_callback(self._starts.discard)
+        return await asyncio.shield(start)
 
     async def find_execution(self, user: User, execution_id: UUID) -> Found:
         """Return a run of this person; raises `ExecutionNotFound`."""
@@ -187,8 +194,12 @@ class ExecutionHost:
         if run is not None and run.begun.user_id == user.pk:
             if run.execution is not None and run.execution.cancel("user"):
                 self.spawn(self.executor.run(self.jobs.note_cancel, execution_id), f"cancel of run {execution_id}")
-            return "cancelled" if not run.channel.state.ended else run.status
+                return "cancelled"
+            await run.ended.wait()
+            return run.status
         found = await self.find_execution(user, UUID(execution_id))
+        if found.state is not None and not found.state.ended and execution_id in self._runs:
+            return await self.cancel(user, execution_id)
         return found.state.status if found.state else "completed"
 
     async def _start(self, user: User, wanted: StartRequest, announce: Callable[[Begun], None]) -> Begun:

@@ -77,11 +77,11 @@ class Channel:
             for frame in self._markdown.replay():
                 reader.outbox.put(frame, self.state.execution_id)
 
-    async def rendered(self) -> None:
-        """Wait until all HTML of the run has been handed out."""
+    async def rendered(self, seconds: float) -> None:
+        """Wait until all HTML of the run has been handed out, at most so long; it goes on by itself then."""
         if self._rendering is not None:
             self._hurry.set()
-            await self._rendering
+            await asyncio.wait({self._rendering}, timeout=seconds)
 
     def _render(self, events: Sequence[Event]) -> None:
         if self._unrendered:
@@ -127,9 +127,8 @@ class EventHub:
         self._channels[execution_id] = self._latest[conversation_id] = channel
         return channel
 
-    async def close(self, channel: Channel) -> None:
+    def close(self, channel: Channel) -> None:
         """Forget a run that has ended; its readers stay for the next one."""
-        await channel.rendered()
         self._channels.pop(channel.state.execution_id, None)
         if self._latest.get(channel.conversation_id) is channel:
             del self._latest[channel.conversation_id]

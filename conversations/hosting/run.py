@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("conversations.hosting")
 
 SAVE_FAILED = "CONVERSATION_SAVE_FAILED"
+RENDER_WAIT = 1.0  # seconds that the end of a run waits for its HTML, after it was stored
 
 
 class HostedRun:
@@ -124,7 +125,6 @@ class HostedRun:
                 terminal.error_message,
                 type(getattr(self.execution.verdict, "__cause__", None)).__name__,
             )
-        await self.channel.rendered()
         await self._store(Ending.of(self.execution, self.channel.state), [terminal])
 
     async def _store(self, ending: Ending, closing: list[ev.Event]) -> None:
@@ -139,10 +139,11 @@ class HostedRun:
                     str(saved.public_id), saved.number, self.begun.conversation_id, saved.version
                 )
                 closing = [revision, *closing]
+        await self.channel.rendered(RENDER_WAIT)
         for number, event in enumerate(closing, self.channel.state.seq + 1):
             event.seq, event.execution_id = number, self.id
         self.channel.publish(closing)
-        await self.host.hub.close(self.channel)
+        self.host.hub.close(self.channel)
         self.host.forget(self)
         self.ended.set()
 

@@ -46,6 +46,8 @@ class FlowControlProtocol(WebSocketProtocol):
 
     writable: asyncio.Event | None = None
     held = False
+    maxMessagePayloadSize: int
+    maxFramePayloadSize: int
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -58,6 +60,15 @@ class FlowControlProtocol(WebSocketProtocol):
         self.writable.set()
         self.transport.unregisterProducer()  # the HTTP channel's
         self.transport.registerProducer(self, True)
+
+    def sendMessage(self, *args: Any, **options: Any) -> None:
+        """Send a frame of any size: the limits of autobahn are meant for what comes in."""
+        limits = self.maxMessagePayloadSize, self.maxFramePayloadSize
+        self.maxMessagePayloadSize = self.maxFramePayloadSize = 0
+        try:
+            super().sendMessage(*args, **options)
+        finally:
+            self.maxMessagePayloadSize, self.maxFramePayloadSize = limits
 
     def pauseProducing(self) -> None:
         if self.writable is not None:

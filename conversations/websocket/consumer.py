@@ -23,7 +23,7 @@ from conversations.credentials import Credential
 from conversations.exceptions import Forbidden, RateLimited, Unauthorized
 from conversations.hosting.host import ExecutionHost
 from conversations.hosting.hub import Format, Reader, snapshot_frame
-from conversations.hosting.jobs import Begun, StartRequest
+from conversations.hosting.jobs import Begun, Found, StartRequest
 from conversations.hosting.outbox import Outbox
 from conversations.models import User
 from conversations.websocket import protocol
@@ -31,7 +31,7 @@ from conversations.websocket.rate import TokenBucket
 
 logger = logging.getLogger("conversations.websocket")
 
-INTERNAL_ERROR = 1011
+INTERNAL_ERROR = 4011
 UNAUTHENTICATED = 4401
 CLOSE = b""
 
@@ -66,7 +66,13 @@ class LiveConsumer(AsyncWebsocketConsumer):
         self.sender = asyncio.create_task(self._send_all(), name="websocket sender")
         self.host.sockets.add(self)
 
-    async def disconnect(self, code: int) -> None:
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:  # not in `disconnect`: a server that stops waiting for a command cancels this coroutine instead
+            self._leave()
+
+    def _leave(self) -> None:
         if not hasattr(self, "sender"):
             return
         self.gone = True
@@ -74,19 +80,16 @@ class LiveConsumer(AsyncWebsocketConsumer):
         for reader in self.readers.values():
             self.host.hub.remove(reader)
         self.sender.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self.sender
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         id: str | None = None
         try:
-            command = protocol.parse(text_data)
-            id = str(command.id)
+            id, command = protocol.parse(text_data)
             if not self.rate.take():
                 raise RateLimited("too many commands; slow down")
             if not isinstance(command, protocol.Ping) and not await self.host.executor.run(self.credential.holds):
                 raise Unauthorized("sign in again")
-            await self.handle(command)
+            await self.handle(id, command)
         except Unauthorized as error:
             self.outbox.put(protocol.error_frame(id, error))
             await self.expire()
@@ -99,12 +102,12 @@ class LiveConsumer(AsyncWebsocketConsumer):
             logger.exception("a command failed")
             self.outbox.put(protocol.error_frame(id, AgentError("the server failed", code="INTERNAL_ERROR")))
 
-    async def handle(self, command: protocol.Command) -> None:
+    async def handle(self, id: str, command: protocol.Command) -> None:
         """Carry out one command and answer it; raises `AgentError` for what is refused."""
         self._authorise(command)
         match command:
             case protocol.Start():
-                await self._start(command)
+                await self._start(id, command)
             case protocol.Subscribe():
                 await self._subscribe(command)
             case protocol.Unsubscribe():
@@ -133,7 +136,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
         if needed not in self.credential.scopes:
             raise Forbidden(f"this token lacks the scope {needed!r}")
 
-    async def _start(self, command: protocol.Start) -> None:
+    async def _start(self, id: str, command: protocol.Start) -> None:
         wanted = StartRequest(
             agent=command.agent,
             input=command.input,
@@ -149,7 +152,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
                 return
             self.outbox.put(
                 protocol.ack(
-                    str(command.id),
+                    id,
                     executionId=begun.execution_id,
                     conversationId=begun.conversation_id,
                     created=begun.created,
@@ -162,13 +165,9 @@ class LiveConsumer(AsyncWebsocketConsumer):
         await self.host.start_run(self.user, wanted, announce)
 
     async def _subscribe(self, command: protocol.Subscribe) -> None:
-        match command.conversation_id, command.execution_id:
-            case None, UUID() as execution_id:
-                found = await self.host.find_execution(self.user, execution_id)
-            case UUID() as conversation_id, None:
-                found = await self.host.find_conversation(self.user, conversation_id)
-            case _:
-                raise InvalidArgument("give either conversationId or executionId")
+        found = await self._find(command)
+        if found.state is not None and not found.state.ended and self.host.hub.live(found.conversation_id) is None:
+            found = await self._find(command)  # it ended between the look at the database and the one at the hub
         only = str(command.execution_id) if command.execution_id else None
         reader = self._follow(found.conversation_id, command.format, only)
         live = self.host.hub.live(found.conversation_id)
@@ -185,6 +184,15 @@ class LiveConsumer(AsyncWebsocketConsumer):
             live.snapshot(reader)
         elif found.state is not None:
             await self._show_past(found.state, command.format)
+
+    async def _find(self, command: protocol.Subscribe) -> Found:
+        match command.conversation_id, command.execution_id:
+            case None, UUID() as execution_id:
+                return await self.host.find_execution(self.user, execution_id)
+            case UUID() as conversation_id, None:
+                return await self.host.find_conversation(self.user, conversation_id)
+            case _:
+                raise InvalidArgument("give either conversationId or executionId")
 
     async def _decide(self, command: protocol.Approve | protocol.Reject, decision: Decision) -> None:
         self.host.decide(self.user, str(command.execution_id), command.interrupt_id, decision)
@@ -216,9 +224,11 @@ class LiveConsumer(AsyncWebsocketConsumer):
                     continue
                 for execution_id in self.outbox.take_owed():
                     await self._make_good(execution_id)
-        except Exception:
-            logger.exception("a socket could not be written to")
-            await self.close(INTERNAL_ERROR)
+        except Exception as error:
+            if type(error).__name__ != "Disconnected":
+                logger.exception("a socket could not be written to")
+            with contextlib.suppress(Exception):
+                await self.close(INTERNAL_ERROR)
 
     async def _make_good(self, execution_id: str) -> None:
         """Send the snapshot of a run whose events were dropped; it may have ended meanwhile."""

@@ -5,11 +5,11 @@ Every command has an `id` and is answered by exactly one `ack` or `error`. docs/
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 from uuid import UUID
 
 import orjson
-from pydantic import Field, StringConstraints, TypeAdapter, ValidationError, field_validator
+from pydantic import Field, StringConstraints, TypeAdapter, ValidationError, field_validator, model_validator
 
 from agent.runtime.exceptions import AgentError, InvalidArgument
 from agent.runtime.limits import PartialLimits
@@ -42,6 +42,12 @@ class Start(Value):
         if not any(isinstance(block, ImageBlock) or block.text.strip() for block in blocks):
             raise ValueError("the message is empty")
         return blocks
+
+    @model_validator(mode="after")
+    def _has_a_base(self) -> Self:
+        if self.base_revision is not None and self.conversation_id is None:
+            raise ValueError("baseRevision needs a conversationId")
+        return self
 
 
 class Subscribe(Value):
@@ -112,8 +118,11 @@ class BadFrame(InvalidArgument):
         self.id = id
 
 
-def parse(text: str | None) -> Command:
-    """Return the command of a frame, None for a binary one; raises `BadFrame`, whose message says what is wrong."""
+def parse(text: str | None) -> tuple[str, Command]:
+    """Return the id of a frame as the client wrote it, and its command; `text` is None for a binary frame.
+
+    Raises `BadFrame`, whose message says what is wrong.
+    """
     if text is None:
         raise BadFrame("binary frames are not understood; send JSON text")
     try:
@@ -125,7 +134,7 @@ def parse(text: str | None) -> Command:
     id = data.get("id")
     known = id if isinstance(id, str) and len(id) <= 64 else None
     try:
-        return COMMANDS.validate_python(data, by_alias=True, by_name=False)
+        return str(id), COMMANDS.validate_python(data, by_alias=True, by_name=False)
     except ValidationError as error:
         raise BadFrame(faults(error), known) from error
     except RecursionError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from html.parser import HTMLParser
 from urllib.parse import urlsplit
 
@@ -331,3 +332,10 @@ def test_the_rest_of_a_long_open_block_shows_when_the_writer_pauses() -> None:
 
     (part,) = stream.tick()
     assert "last" in part.html
+
+
+@pytest.mark.parametrize("hostile", ["```make\n" + "a" * 19_000 + "\n```", "- [ ] a\n" * 12_000, "[x] " * 40_000])
+def test_what_is_made_to_be_slow_is_drawn_in_a_moment(hostile: str) -> None:
+    started = time.process_time()
+    render(hostile)
+    assert time.process_time() - started < 15

@@ -76,7 +76,8 @@ export class Follower {
   }
 
   #replace(state) {
-    if (state.executionId === this.state?.executionId && state.seq < this.state.seq) return;
+    // An ended run counts whatever its seq: after a crash the server may know less than was seen.
+    if (state.executionId === this.state?.executionId && state.seq < this.state.seq && !state.ended) return;
     this.state = state;
     this.#tell(null);
   }

@@ -12,6 +12,7 @@ from asgiref.sync import sync_to_async
 from django.utils import timezone
 
 from agent.governance import tools as governed
+from agent.governance.audit import AuditEntry
 from agent.models import AgentProfile, AuditRecord, ToolRecord
 from agent.runtime import AgentMessage, ModelContext, TextBlock, ToolCallBlock
 from agent.testing import ScriptedModel, calls, says, scripted_tool
@@ -338,3 +339,24 @@ async def test_a_tool_with_effects_does_not_run_when_that_cannot_be_noted(
     execution = await only(Execution)
     (result,) = [m["blocks"][0] for m in execution.transcript if m["role"] == "tool"]
     assert result["execution"] == "not-executed"
+
+
+async def test_drain_waits_for_a_start_that_is_being_stored(user: User) -> None:
+    """Whoever was let in gets an answer."""
+    async with hosted(ScriptedModel(says("x"))) as host:
+        answered: list[Begun] = []
+        starting = asyncio.create_task(host.start_run(user, start(), answered.append))
+        await asyncio.sleep(0)
+        await host.drain(0)
+        await starting
+        assert len(answered) == 1
+        assert (await only(Execution)).status in ("completed", "cancelled")
+
+
+async def test_an_audit_entry_that_cannot_be_stored_costs_itself_only(user: User) -> None:
+    async with hosted() as host:
+        for user_id in (user.pk, 999_999, user.pk):
+            host.trail.add(AuditEntry(event="execution-started", user_id=user_id))
+        await host.trail.flush()
+        assert host.trail.lost == 1
+        assert await sync_to_async(AuditRecord.objects.count)() == 2

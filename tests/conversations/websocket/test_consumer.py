@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any
 from uuid import uuid4
 
@@ -461,3 +462,45 @@ async def test_nul_in_the_name_of_an_agent_is_no_fault_of_the_server(user: User)
     """B69."""
     async with hosted() as host, socket_of(host, user) as socket:
         assert (await socket.say("Hi", "a\x00b"))["code"] == "AGENT_NOT_FOUND"
+
+
+async def test_a_start_is_answered_under_the_id_as_it_was_written(user: User) -> None:
+    written = str(uuid4()).upper()
+    async with hosted(ScriptedModel(says("x"))) as host, socket_of(host, user) as socket:
+        assert (await socket.say("Hi", AGENT, id=written))["id"] == written
+
+
+async def test_a_base_without_a_conversation_is_refused(user: User) -> None:
+    async with hosted() as host, socket_of(host, user) as socket:
+        assert (await socket.say("Hi", AGENT, baseRevision=1))["code"] == "INVALID_ARGUMENT"
+
+
+async def test_cancelling_what_is_over_says_how_it_ended(user: User) -> None:
+    async with hosted(ScriptedModel(says("x"))) as host, socket_of(host, user) as socket:
+        ack = await socket.say("Hi", AGENT)
+        await socket.end()
+        assert (await socket.command(type="cancel", executionId=ack["executionId"]))["status"] == "completed"
+
+
+async def test_nothing_is_left_of_a_socket_whose_command_is_cut_off(
+    user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B60: the server stops waiting for a slow command and cancels the application."""
+    async with hosted(ScriptedModel(says("x"))) as host:
+        opened = socket_of(host, user)
+        socket = await opened.__aenter__()
+        await socket.say("Hi", AGENT)
+        await socket.end()
+        assert len(host.sockets) == 1
+
+        async def stuck(*_: object) -> None:
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr(host, "find_conversation", stuck)
+        await socket.send(type="subscribe", conversationId=str(uuid4()))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        socket.communicator.stop()
+        with contextlib.suppress(asyncio.CancelledError):
+            await socket.communicator.future
+        assert (len(host.sockets), host.hub._readers) == (0, {})
