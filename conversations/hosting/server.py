@@ -18,6 +18,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+import daphne.server
+from daphne.http_protocol import HTTPFactory, WebRequest
 from daphne.server import Server, twisted_loop  # first: it installs the reactor
 from daphne.ws_protocol import WebSocketFactory, WebSocketProtocol
 from twisted.internet import reactor
@@ -27,6 +29,10 @@ from conversations.hosting.host import ExecutionHost
 INBOUND_LIMIT = 64
 CLOSE_TIME = 2.0
 SERVICE_RESTART = 1012
+TOO_LARGE = (
+    b"HTTP/1.1 413 Content Too Large\r\nContent-Type: application/json\r\nConnection: close\r\n"
+    b'Content-Length: 76\r\n\r\n{"error": {"code": "PAYLOAD_TOO_LARGE", "message": "the body is too large"}}'
+)
 
 
 class InboundQueue(asyncio.Queue[dict[str, Any]]):
@@ -103,6 +109,34 @@ class FlowControlProtocol(WebSocketProtocol):
             self.transport.resumeProducing()
 
 
+class BoundedRequest(WebRequest):
+    """An HTTP request whose body has the limit of a frame; daphne would keep any body before Django sees it."""
+
+    received = 0
+
+    def handleContentChunk(self, data: bytes) -> None:
+        before, self.received = self.received, self.received + len(data)
+        limit = self.server.websocket_max_message_size
+        if self.received <= limit:
+            super().handleContentChunk(data)
+        elif before <= limit:
+            self.channel.transport.write(TOO_LARGE)
+            self.channel.loseConnection()
+
+    def process(self) -> None:
+        if self.received <= self.server.websocket_max_message_size:
+            super().process()
+
+
+class BoundedFactory(HTTPFactory):
+    """Makes HTTP connections with bounded requests."""
+
+    def buildProtocol(self, addr: Any) -> Any:
+        protocol = super().buildProtocol(addr)
+        protocol.requestFactory = BoundedRequest
+        return protocol
+
+
 class HostServer(Server):
     """Serves the site and runs its host."""
 
@@ -126,6 +160,7 @@ class HostServer(Server):
 
     def run(self) -> None:
         WebSocketFactory.protocol = FlowControlProtocol
+        daphne.server.HTTPFactory = BoundedFactory
         self.host = twisted_loop.run_until_complete(self._start())
         for number in (signal.SIGTERM, signal.SIGINT):
             twisted_loop.add_signal_handler(number, self.shutdown)

@@ -170,6 +170,35 @@ async def test_a_frame_over_the_limit_closes_its_socket_only(site: Site, token: 
         await quiet.until("ack")
 
 
+@pytest.mark.parametrize("chunked", [False, True])
+async def test_a_body_over_the_limit_is_refused_before_it_is_kept(site: Site, chunked: bool) -> None:
+    async def endless() -> AsyncIterator[bytes]:
+        for _ in range(64):
+            yield b"x" * 65_536
+
+    content: Any = endless() if chunked else b"x" * (4 * 1024 * 1024)
+    async with httpx.AsyncClient(base_url=site.address) as http:
+        try:
+            answer = await http.post("/ai/agents", content=content)
+        except httpx.TransportError:
+            pass  # the connection was closed while the body was still being written
+        else:
+            assert (answer.status_code, answer.json()["error"]["code"]) == (413, "PAYLOAD_TOO_LARGE")
+        assert (await http.get("/healthz")).status_code == 200
+
+
+async def test_a_frame_to_the_client_may_be_larger_than_one_from_it(site: Site, token: str) -> None:
+    text = "x" * (1024 * 1024 - 400)
+    async with program(site, token, max_size=None) as client:
+        ack = await client.say(text)
+        await client.end()
+        await client.send(type="subscribe", id="s", executionId=ack["executionId"])
+        snapshot = await client.until("snapshot")
+        assert snapshot["state"]["messages"][0]["blocks"][0]["text"] == text
+        await client.send(type="ping", id="p")
+        assert (await client.until("ack"))["id"] == "p"
+
+
 async def test_strangers_are_sent_away_with_a_code_they_can_read(site: Site) -> None:
     address = site.address.replace("http", "ws") + "/ai/ws"
     async with connect(address, subprotocols=["par.v1"]) as connection:
