@@ -504,3 +504,18 @@ async def test_nothing_is_left_of_a_socket_whose_command_is_cut_off(
         with contextlib.suppress(asyncio.CancelledError):
             await socket.communicator.future
         assert (len(host.sockets), host.hub._readers) == (0, {})
+
+
+async def test_an_approved_call_does_not_run_again_on_a_later_turn(user: User) -> None:
+    """B48: whatever the client sends again."""
+    model = ScriptedModel(calls(("local.send_postcard", {"to": "A", "text": "b"})), says("Sent"), says("Welcome"))
+    async with hosted(model) as host, socket_of(host, user) as socket:
+        ack = await socket.say("Send", AGENT)
+        asked = await socket.until("interrupt-requested")
+        decision = {"executionId": ack["executionId"], "interruptId": asked["interrupt"]["id"]}
+        await socket.command(type="approve", **decision)
+        await socket.end()
+        await socket.say("thanks", AGENT, conversationId=ack["conversationId"])
+        await socket.command(type="approve", **decision)
+        await socket.end()
+        assert [frame["type"] for frame in socket.frames].count("tool-call-started") == 1
