@@ -516,6 +516,6 @@ async def test_an_approved_call_does_not_run_again_on_a_later_turn(user: User) -
         await socket.command(type="approve", **decision)
         await socket.end()
         await socket.say("thanks", AGENT, conversationId=ack["conversationId"])
-        await socket.command(type="approve", **decision)
         await socket.end()
+        await socket.command(type="approve", **decision)
         assert [frame["type"] for frame in socket.frames].count("tool-call-started") == 1
