@@ -82,8 +82,12 @@ def _user(request: HttpRequest) -> User:
 @require_safe
 @never_cache
 def link_landing(request: HttpRequest, token: str) -> HttpResponse:
-    """Take a token out of the address, so that it is in no history and no Referer, before anything is shown."""
-    request.session[_LINK] = token
+    """Take a token out of the address, so that it is in no history and no Referer, before anything is shown.
+
+    Only a token that counts is kept: strangers who try others leave no session behind.
+    """
+    if OneTimeLink.find(token) is not None:
+        request.session[_LINK] = token
     return redirect("link")
 
 

@@ -16,11 +16,11 @@ import orjson
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
 
-from agent.runtime.exceptions import AgentError, InvalidArgument
+from agent.runtime.exceptions import AgentError, InvalidArgument, InvalidState
 from agent.runtime.interrupts import Decision
 from agent.runtime.state import ExecutionState
 from conversations.credentials import Credential
-from conversations.exceptions import Forbidden, RateLimited, Unauthorized
+from conversations.exceptions import ExecutionNotFound, Forbidden, RateLimited, Unauthorized
 from conversations.hosting.host import ExecutionHost
 from conversations.hosting.hub import Format, Reader, snapshot_frame
 from conversations.hosting.jobs import Begun, Found, StartRequest
@@ -195,7 +195,11 @@ class LiveConsumer(AsyncWebsocketConsumer):
                 raise InvalidArgument("give either conversationId or executionId")
 
     async def _decide(self, command: protocol.Approve | protocol.Reject, decision: Decision) -> None:
-        self.host.decide(self.user, str(command.execution_id), command.interrupt_id, decision)
+        try:
+            self.host.decide(self.user, str(command.execution_id), command.interrupt_id, decision)
+        except ExecutionNotFound:
+            await self.host.find_execution(self.user, command.execution_id)  # raises if there never was one
+            raise InvalidState("the execution has ended") from None
         self.outbox.put(
             protocol.ack(command.id, executionId=str(command.execution_id), interruptId=command.interrupt_id)
         )

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import Group
+from django.contrib.sessions.models import Session
 from django.db import connection, connections
 from django.test import Client
 from django.utils import timezone
@@ -523,6 +524,11 @@ def test_looking_at_a_link_burns_nothing(client: Client, person: User) -> None:
 
     client.get(f"/link/{token}/")
     assert client.post("/link/").status_code == 302
+
+
+def test_a_token_that_never_was_leaves_no_session_behind(client: Client) -> None:
+    assert client.get("/link/nonsense/", follow=True).status_code == 410
+    assert not Session.objects.exists()
 
 
 def test_a_used_link_is_gone(person: User) -> None:

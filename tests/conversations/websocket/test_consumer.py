@@ -215,7 +215,7 @@ async def test_stop_works_twice_and_the_conversation_goes_on(user: User) -> None
         await socket.end()
         assert (await socket.command(type="cancel", **run))["status"] == "cancelled"
         late = await socket.command(type="approve", interruptId=asked["interrupt"]["id"], **run)
-        assert late["type"] == "error"
+        assert (late["type"], late["code"]) == ("error", "INVALID_STATE")
         (conversation,) = await rows(Conversation)
         assert (conversation.version, conversation.head_id) == (0, None)
         (execution,) = await rows(Execution)
