@@ -10,6 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import Group
 from django.contrib.sessions.models import Session
 from django.db import connection, connections
@@ -97,6 +98,14 @@ def test_strangers_are_sent_to_the_sign_in_page(client: Client, address: str) ->
 
     assert response.status_code == 302
     assert response["Location"] == f"/accounts/login/?next={address}"
+
+
+@pytest.mark.parametrize("key", ["a\x00bcdefgh", "x" * 5_000, "", "short", "' or 1=1 --"])
+def test_a_session_cookie_that_cannot_be_ours_is_nobody(client: Client, key: str) -> None:
+    """B69: also on PostgreSQL, which refuses NUL."""
+    client.cookies[settings.SESSION_COOKIE_NAME] = key
+    assert client.get("/").status_code == 302
+    assert client.get("/ai/conversations").status_code == 401
 
 
 def test_the_sign_in_page_takes_e_mail_and_password(client: Client, person: User) -> None:
