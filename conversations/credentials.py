@@ -53,8 +53,7 @@ def identify(headers: dict[bytes, bytes]) -> Credential:
     """
     authorization = headers.get(b"authorization")
     if authorization is not None:
-        scheme, _, value = authorization.decode("latin1").partition(" ")
-        token = ApiToken.find(value.strip()) if scheme.lower() == "bearer" else None
+        token = bearer_token(authorization.decode("latin1"))
         if token is None:
             raise Unauthorized("the token is not valid")
         token.touch()
@@ -68,6 +67,12 @@ def identify(headers: dict[bytes, bytes]) -> Credential:
     if user is None:
         raise Unauthorized("sign in again")
     return Credential(user, SESSION_SCOPES, session_key=key)
+
+
+def bearer_token(authorization: str) -> ApiToken | None:
+    """Return the valid token of an `Authorization` header, None for anything else."""
+    scheme, _, value = authorization.partition(" ")
+    return ApiToken.find(value.strip()) if scheme.lower() == "bearer" else None
 
 
 def session_user(key: str) -> User | None:

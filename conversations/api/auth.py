@@ -11,7 +11,8 @@ from ninja.errors import HttpError
 from ninja.security.base import AuthBase
 from ninja.utils import check_csrf
 
-from conversations.models import ApiToken, User
+from conversations.credentials import bearer_token
+from conversations.models import User
 
 
 class SessionOrBearer(AuthBase):
@@ -36,8 +37,7 @@ class SessionOrBearer(AuthBase):
         return user if user.is_authenticated else None
 
     def _token_user(self, header: str) -> User | None:
-        scheme, _, value = header.partition(" ")
-        token = ApiToken.find(value.strip()) if scheme.lower() == "bearer" else None
+        token = bearer_token(header)
         if token is None:
             return None
         if self.scope not in token.scopes:
