@@ -122,6 +122,7 @@ class ParSettings(BaseModel):
         50, description="Conversations that one list request returns."
     )
     live_approval_timeout: Seconds = Field(300.0, description="Seconds a running turn waits for a person's decision.")
+    client_tool_timeout: Seconds = Field(60.0, description="Seconds that a front-end tool of a client gets to answer.")
     drain_timeout: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = Field(
         30.0, description="Seconds that running turns get to end when the server stops."
     )

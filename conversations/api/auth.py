@@ -1,4 +1,7 @@
-"""Who calls the HTTP API: a bearer token decides alone; without one the session counts, and then CSRF does too."""
+"""Who calls the HTTP API: a bearer token decides alone; without one the session counts, and then CSRF does too.
+
+The operations find the `Credential` in `request.auth`.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,11 @@ from ninja.errors import HttpError
 from ninja.security.base import AuthBase
 from ninja.utils import check_csrf
 
-from conversations.credentials import bearer_token
-from conversations.models import User
+from conversations.credentials import SESSION_SCOPES, Credential, bearer_token
 
 
 class SessionOrBearer(AuthBase):
-    """Returns the person, None for 401; `scope` is what a token must hold."""
+    """Returns the caller's credential, None for 401; `scope` is what a token must hold."""
 
     openapi_type = "http"
     openapi_scheme = "bearer"
@@ -25,22 +27,31 @@ class SessionOrBearer(AuthBase):
         self.scope = scope
         super().__init__()
 
-    async def __call__(self, request: HttpRequest) -> User | None:
+    async def __call__(self, request: HttpRequest) -> Credential | None:
         header = request.headers.get("Authorization")
         if header is not None:
-            return await sync_to_async(self._token_user)(header)
+            return await sync_to_async(self._of_token)(header)
         if settings.SESSION_COOKIE_NAME not in request.COOKIES:
             return None
         if check_csrf(request):
             raise HttpError(403, "CSRF check failed")
         user: Any = await request.auser()
-        return user if user.is_authenticated else None
+        if not user.is_authenticated:
+            return None
+        return Credential(user, SESSION_SCOPES, session_key=request.session.session_key)
 
-    def _token_user(self, header: str) -> User | None:
+    def _of_token(self, header: str) -> Credential | None:
         token = bearer_token(header)
         if token is None:
             return None
         if self.scope not in token.scopes:
             raise HttpError(403, f"this token lacks the scope {self.scope!r}")
         token.touch()
-        return token.user
+        return Credential(token.user, frozenset(token.scopes), token_id=token.pk)
+
+
+def credential(request: HttpRequest) -> Credential:
+    """Return who calls an operation."""
+    found: Any = request.auth  # type: ignore[attr-defined]
+    assert isinstance(found, Credential)
+    return found

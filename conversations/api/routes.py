@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from asgiref.sync import sync_to_async
@@ -12,7 +11,7 @@ from ninja import NinjaAPI
 
 from agent.models import AgentProfile
 from conversations import store
-from conversations.api.auth import SessionOrBearer
+from conversations.api.auth import SessionOrBearer, credential
 from conversations.api.errors import install
 from conversations.api.schemas import AgentList, AgentRow, ConversationList, ConversationRow, ConversationSnapshot
 from conversations.models import Conversation, User
@@ -24,9 +23,7 @@ install(api)
 
 
 def caller(request: HttpRequest) -> User:
-    user: Any = request.auth  # type: ignore[attr-defined]
-    assert isinstance(user, User)
-    return user
+    return credential(request).user
 
 
 @api.get("/agents", response=AgentList, by_alias=True, summary="Agents that you may use")

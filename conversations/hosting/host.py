@@ -9,8 +9,8 @@ import asyncio
 import contextlib
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Coroutine, Iterator
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from agent.governance import audit
@@ -25,15 +25,15 @@ from agent.runtime.registry import ToolRegistry
 from agent.runtime.runtime import AgentRuntime
 from agent.runtime.state import ExecutionState
 from agent.runtime.tools import ToolDefinition, ToolInvocation
-from conversations.credentials import Credential
-from conversations.exceptions import Draining, ExecutionNotFound
+from conversations.bodies import ToolResultBody
+from conversations.exceptions import Draining
 from conversations.hosting.audit import AuditHook, AuditTrail
 from conversations.hosting.executor import DatabaseExecutor
 from conversations.hosting.hub import EventHub
 from conversations.hosting.jobs import Begun, Found, Jobs, RunSetup, StartRequest
 from conversations.hosting.markdown import MarkdownRun
-from conversations.hosting.outbox import Outbox
 from conversations.hosting.run import HostedRun
+from conversations.hosting.subscriber import Subscriber
 from conversations.models import User
 
 if TYPE_CHECKING:
@@ -43,21 +43,10 @@ logger = logging.getLogger("conversations.hosting")
 
 HEARTBEAT = 5.0
 SIGN_IN_CHECK = 15.0
-DECISIONS = 10_000
+ANSWERS = 10_000
 START_WAIT = 25.0
 NEVER = 10.0 * 365 * 86_400
 DRAINING_FRAME = b'{"type":"draining"}'
-
-
-class Socket(Protocol):
-    """What the host knows of an open websocket."""
-
-    credential: Credential
-    outbox: Outbox
-
-    async def expire(self) -> None:
-        """Close it, because its sign-in is over."""
-        ...
 
 
 class ExecutionHost:
@@ -74,10 +63,10 @@ class ExecutionHost:
         self.hub = EventHub()
         self.jobs = Jobs(channel)
         self.trail = AuditTrail(lambda entries: self.executor.run(audit.write, entries))
-        self.sockets: set[Socket] = set()
+        self.subscribers: set[Subscriber] = set()
         self.accepting = False
         self._runs: dict[str, HostedRun] = {}
-        self._decisions: OrderedDict[tuple[int, str, str], Decision] = OrderedDict()
+        self._answers: OrderedDict[tuple[int, UUID, str], Decision | ToolResultBody] = OrderedDict()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._starts: set[asyncio.Task[Begun]] = set()
         self._services: list[asyncio.Task[None]] = []
@@ -88,7 +77,7 @@ class ExecutionHost:
         await self.transport.start(preload=await self.executor.run(self.jobs.needs_network))
         loop = asyncio.get_running_loop()
         self._services.append(loop.create_task(self._heartbeat(), name="heartbeat"))
-        self._services.append(loop.create_task(self._watch_sockets(), name="sockets"))
+        self._services.append(loop.create_task(self._watch_sign_ins(), name="sign-ins"))
         if self.par.audit_enabled:
             self._services.append(loop.create_task(self.trail.run(), name="audit"))
         self.accepting = True
@@ -109,10 +98,10 @@ class ExecutionHost:
         await asyncio.to_thread(self.executor.close)
 
     def refuse(self) -> None:
-        """Take no new runs, and tell every socket."""
+        """Take no new runs, and tell every client."""
         self.accepting = False
-        for socket in self.sockets:
-            socket.outbox.put(DRAINING_FRAME)
+        for subscriber in self.subscribers:
+            subscriber.outbox.put(DRAINING_FRAME)
 
     async def drain(self, timeout: float, hurry: asyncio.Event | None = None) -> None:
         """Let runs end for `timeout` seconds or until `hurry`; cancel the rest with reason `shutdown`."""
@@ -144,7 +133,7 @@ class ExecutionHost:
         return task
 
     async def start_run(self, user: User, wanted: StartRequest, announce: Callable[[Begun], None]) -> Begun:
-        """Store the start and launch the run; the same `request_id` again gives the first answer.
+        """Store the start and launch the run; the same id again gives the first answer.
 
         `announce` is called once the start is stored and before the run's first event, so a reader added there misses
         nothing. The start goes on when the caller is cancelled. Raises what `store.begin_turn` raises, and `Draining`.
@@ -169,36 +158,73 @@ class ExecutionHost:
         markdown = MarkdownRun(state)
         return markdown.take(await asyncio.to_thread(markdown.tick))
 
-    def decide(self, user: User, execution_id: str, interrupt_id: str, decision: Decision) -> None:
+    async def decide(self, user: User, execution_id: UUID, interrupt_id: str, decision: Decision) -> None:
         """Answer the pending approval of a run; the first answer wins.
 
         The same answer again changes nothing, so that it may be sent again after a lost connection; another one raises
-        `InvalidState`.
+        `InvalidState`. Raises `ExecutionNotFound`, and `InvalidState` when the run has ended.
         """
-        known = self._decisions.get((user.pk, execution_id, interrupt_id))
-        if known == decision:
+
+        def answer(run: HostedRun) -> None:
+            assert run.execution is not None
+            run.execution.decide(interrupt_id, decision)
+
+        await self._answer((user.pk, execution_id, interrupt_id), decision, user, answer)
+
+    async def answer_client_call(self, user: User, execution_id: UUID, body: ToolResultBody) -> None:
+        """Take the result of a front-end tool, by the same rules as `decide`."""
+        result = ToolResultBody(call_id=body.call_id, result=body.result, is_error=body.is_error)
+        key = user.pk, execution_id, body.call_id
+        await self._answer(key, result, user, lambda run: run.client_calls.answer(result))
+
+    async def _answer(
+        self,
+        key: tuple[int, UUID, str],
+        value: Decision | ToolResultBody,
+        user: User,
+        give: Callable[[HostedRun], None],
+    ) -> None:
+        known = self._answers.get(key)
+        if known == value:
             return
         if known is not None:
-            raise InvalidState(f"this was answered already: {known.kind}")
-        run = self._runs.get(execution_id)
+            how = f": {known.kind}" if isinstance(known, Decision) else ""
+            raise InvalidState(f"this was answered already{how}")
+        _, execution_id, _ = key
+        run = self._runs.get(str(execution_id))
         if run is None or run.begun.user_id != user.pk or run.execution is None:
-            raise ExecutionNotFound("there is no such execution, or it has ended")
-        run.execution.decide(interrupt_id, decision)
-        self._decisions[user.pk, execution_id, interrupt_id] = decision
-        while len(self._decisions) > DECISIONS:
-            self._decisions.popitem(last=False)
+            await self.find_execution(user, execution_id)  # raises if there never was one
+            raise InvalidState("the execution has ended")
+        give(run)
+        self._answers[key] = value
+        while len(self._answers) > ANSWERS:
+            self._answers.popitem(last=False)
 
-    async def cancel(self, user: User, execution_id: str) -> str:
+    def waiting_calls(self, user: User, client_id: str) -> Iterator[bytes]:
+        """Return the calls of front-end tools that wait for this client."""
+        for run in tuple(self._runs.values()):
+            if run.begun.user_id == user.pk and run.begun.client_id == client_id:
+                yield from run.client_calls.pending()
+
+    def tell_client(self, user_id: int, client_id: str, frame: bytes) -> bool:
+        """Send a frame to every connection of a client; returns whether there was one."""
+        there = [each for each in self.subscribers if each.user.pk == user_id and client_id in each.client_ids]
+        for subscriber in there:
+            subscriber.outbox.put(frame)
+        return bool(there)
+
+    async def cancel(self, user: User, execution_id: UUID) -> str:
         """Cancel a run and return its status; cancelling one that has ended changes nothing."""
-        run = self._runs.get(execution_id)
+        id = str(execution_id)
+        run = self._runs.get(id)
         if run is not None and run.begun.user_id == user.pk:
             if run.execution is not None and run.execution.cancel("user"):
-                self.spawn(self.executor.run(self.jobs.note_cancel, execution_id), f"cancel of run {execution_id}")
+                self.spawn(self.executor.run(self.jobs.note_cancel, id), f"cancel of run {id}")
                 return "cancelled"
             await run.ended.wait()
             return run.status
-        found = await self.find_execution(user, UUID(execution_id))
-        if found.state is not None and not found.state.ended and execution_id in self._runs:
+        found = await self.find_execution(user, execution_id)
+        if found.state is not None and not found.state.ended and id in self._runs:
             return await self.cancel(user, execution_id)
         return found.state.status if found.state else "completed"
 
@@ -213,9 +239,10 @@ class ExecutionHost:
         channel = self.hub.open(begun.conversation_id, begun.execution_id)
         run = self._runs[begun.execution_id] = HostedRun(self, begun, channel)
         try:
+            front_end = run.client_calls.tools(setup.client_tools)
             runtime = AgentRuntime(
                 model=self.model(setup.model),
-                tools=ToolRegistry(setup.tools),
+                tools=ToolRegistry((*setup.tools, *front_end)),
                 limits=setup.limits,
                 policy=HostedPolicy(self, user),
                 hooks=[AuditHook(self.trail, user_id=user.pk, execution_id=run.id)] if self.par.audit_enabled else [],
@@ -258,22 +285,22 @@ class ExecutionHost:
             except Exception:
                 logger.exception("the heartbeat could not be written")
 
-    async def _watch_sockets(self) -> None:
+    async def _watch_sign_ins(self) -> None:
         while True:
             await asyncio.sleep(SIGN_IN_CHECK)
             try:
-                await self.expire_sockets()
+                await self.expire_subscribers()
             except Exception:
-                logger.exception("the sign-ins of open sockets could not be checked")
+                logger.exception("the sign-ins of open connections could not be checked")
 
-    async def expire_sockets(self) -> None:
-        """Close the sockets whose token or session is over; each credential is looked up once."""
-        open_sockets = tuple(self.sockets)
-        for credential in {socket.credential for socket in open_sockets}:
+    async def expire_subscribers(self) -> None:
+        """End the connections whose token or session is over; each credential is looked up once."""
+        connected = tuple(self.subscribers)
+        for credential in {each.credential for each in connected}:
             if not await self.executor.run(credential.holds):
-                for socket in open_sockets:
-                    if socket.credential == credential:
-                        await socket.expire()
+                for each in connected:
+                    if each.credential == credential:
+                        each.expire()
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)

@@ -20,15 +20,17 @@ from agent.runtime import events as ev
 from agent.runtime.exceptions import AgentError
 from agent.runtime.execution import AgentExecution, RunResult
 from agent.runtime.ids import message_id, trace_id
-from agent.runtime.limits import Limits, PartialLimits
-from agent.runtime.messages import AgentMessage, Context, ImageBlock, ModelContext, TextBlock, Usage
+from agent.runtime.limits import Limits
+from agent.runtime.messages import AgentMessage, Context, ModelContext, Usage
 from agent.runtime.ports import ToolDecision
 from agent.runtime.recovery import CallState, close_open_calls
 from agent.runtime.runtime import FaultPolicy
 from agent.runtime.state import ExecutionState
 from agent.runtime.tools import Tool, ToolDefinition
 from conversations import store
+from conversations.bodies import ClientTool, StartBody
 from conversations.exceptions import ExecutionLost, ExecutionNotFound
+from conversations.hosting.client_tools import check_client_tools
 from conversations.hosting.past import state_of
 from conversations.models import LIVE, Execution, ExecutionStatus, HostProcess, User
 
@@ -41,28 +43,10 @@ LOST_MESSAGE = "The server stopped while this answer was being written."
 
 @dataclass(frozen=True, slots=True)
 class StartRequest:
-    """A wish to start a run; `request_id` makes it idempotent."""
+    """A wish to start a run; `id` makes it idempotent."""
 
-    agent: str
-    input: tuple[TextBlock | ImageBlock, ...]
-    request_id: UUID
-    conversation_id: UUID | None = None
-    base_revision: int | None = None
-    client_id: str = ""
-    limits: PartialLimits | None = None
-
-    def digest(self) -> str:
-        """Return the digest of everything that makes this request what it is."""
-        return store.request_digest(
-            {
-                "agent": self.agent,
-                "input": [block.to_wire() for block in self.input],
-                "conversationId": str(self.conversation_id) if self.conversation_id else None,
-                "baseRevision": self.base_revision,
-                "clientId": self.client_id,
-                "limits": self.limits.to_wire() if self.limits else None,
-            }
-        )
+    id: UUID
+    body: StartBody
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +63,7 @@ class RunSetup:
     parallel_tools: bool
     context: Context
     message: AgentMessage
+    client_tools: tuple[ClientTool, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +73,7 @@ class Begun:
     execution_id: str
     conversation_id: str
     user_id: int
+    client_id: str
     trace_id: str
     input: dict[str, Any]
     setup: RunSetup | None
@@ -192,34 +178,42 @@ class Jobs:
     def begin(self, user: User, wanted: StartRequest) -> Begun:
         """Store the start of a turn and read what its run needs; raises as `store.begin_turn` does."""
         assert self._process is not None
-        message = AgentMessage(id=message_id(), role="user", blocks=wanted.input)
+        body = wanted.body
+        check_client_tools(body.client_tools)
+        message = AgentMessage(id=message_id(), role="user", blocks=body.input)
         begun = store.begin_turn(
             user=user,
-            request_id=wanted.request_id,
-            digest=wanted.digest(),
+            request_id=wanted.id,
+            digest=store.request_digest(body.identity()),
             message=message,
-            agent=wanted.agent,
-            conversation_id=wanted.conversation_id,
-            base_version=wanted.base_revision,
-            limits=wanted.limits,
+            agent=body.agent,
+            conversation_id=body.conversation_id,
+            base_version=body.base_revision,
+            limits=body.limits,
             host_id=self._process.pk,
-            client_id=wanted.client_id,
+            client_id=body.client_id or "",
             trace_id=trace_id(),
         )
         execution = begun.execution
         setup = None
         if begun.created:
             try:
-                setup = self._setup(execution, message)
+                setup = self._setup(execution, message, body.client_tools)
             except Exception as error:
                 known = error if isinstance(error, AgentError) else AgentError("The agent could not be set up.")
                 self.fail(_unstarted(execution, message, known), known.code, known.message)
                 raise known from error
         return Begun(
-            str(execution.pk), str(execution.conversation_id), user.pk, execution.trace_id, execution.input, setup
+            str(execution.pk),
+            str(execution.conversation_id),
+            user.pk,
+            execution.client_id,
+            execution.trace_id,
+            execution.input,
+            setup,
         )
 
-    def _setup(self, execution: Execution, message: AgentMessage) -> RunSetup:
+    def _setup(self, execution: Execution, message: AgentMessage, client_tools: tuple[ClientTool, ...]) -> RunSetup:
         profile = execution.agent
         installed = governed.installed_tools()
         return RunSetup(
@@ -233,6 +227,7 @@ class Jobs:
             parallel_tools=profile.parallel_tools,
             context=store.load_context(execution.conversation, execution.base),
             message=message,
+            client_tools=client_tools,
         )
 
     def find_execution(self, user: User, pk: UUID) -> Found:

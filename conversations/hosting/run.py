@@ -18,6 +18,7 @@ from agent.runtime.execution import AgentExecution
 from agent.runtime.hooks import NextTool
 from agent.runtime.messages import AgentMessage, ModelContext
 from agent.runtime.tools import ToolCallResult, ToolInvocation
+from conversations.hosting.client_tools import ClientCalls
 from conversations.hosting.hub import Channel
 from conversations.hosting.jobs import Begun, Ending, Progress
 
@@ -40,6 +41,11 @@ class HostedRun:
         self.id = begun.execution_id
         self.ended = asyncio.Event()
         self.execution: AgentExecution | None = None
+        self.client_calls = ClientCalls(
+            self.id,
+            host.par.client_tool_timeout,
+            lambda frame: host.tell_client(begun.user_id, begun.client_id, frame),
+        )
         self._checkpoint = asyncio.Lock()
 
     @property

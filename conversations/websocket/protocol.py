@@ -5,49 +5,29 @@ Every command has an `id` and is answered by exactly one `ack` or `error`. docs/
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 from uuid import UUID
 
 import orjson
-from pydantic import Field, StringConstraints, TypeAdapter, ValidationError, field_validator, model_validator
+from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 
 from agent.runtime.exceptions import AgentError, InvalidArgument
-from agent.runtime.limits import PartialLimits
-from agent.runtime.messages import ImageBlock, TextBlock, Value
-from agent.runtime.values import MAX_DEPTH, JsonObject, Text
+from agent.runtime.messages import Value
+from agent.runtime.values import MAX_DEPTH
+from conversations.bodies import ApproveBody, ClientId, RejectBody, StartBody, ToolResultBody
 from conversations.hosting.hub import Format
 
 PROTOCOL = "par.v1"
 
 CommandId = Annotated[str, StringConstraints(min_length=1, max_length=64)]
-InputBlock = Annotated[TextBlock | ImageBlock, Field(discriminator="type")]
 
 
-class Start(Value):
+class Start(StartBody):
     """Start a run; `id` is the caller's UUID of this start: the same id again gives the first answer (idempotent)."""
 
     type: Literal["start"]
     id: UUID
-    agent: Annotated[Text, StringConstraints(min_length=1, max_length=64)]
-    input: Annotated[tuple[InputBlock, ...], Field(min_length=1, max_length=16)]
-    conversation_id: UUID | None = None
-    base_revision: Annotated[int, Field(strict=True, ge=0)] | None = None
-    client_id: Annotated[Text, StringConstraints(max_length=128)] | None = None
-    limits: PartialLimits | None = None
     format: Format = "text"
-
-    @field_validator("input")
-    @classmethod
-    def _says_something(cls, blocks: tuple[TextBlock | ImageBlock, ...]) -> tuple[TextBlock | ImageBlock, ...]:
-        if not any(isinstance(block, ImageBlock) or block.text.strip() for block in blocks):
-            raise ValueError("the message is empty")
-        return blocks
-
-    @model_validator(mode="after")
-    def _has_a_base(self) -> Self:
-        if self.base_revision is not None and self.conversation_id is None:
-            raise ValueError("baseRevision needs a conversationId")
-        return self
 
 
 class Subscribe(Value):
@@ -57,6 +37,7 @@ class Subscribe(Value):
     id: CommandId
     conversation_id: UUID | None = None
     execution_id: UUID | None = None
+    client_id: ClientId | None = None
     format: Format = "text"
 
 
@@ -68,30 +49,34 @@ class Unsubscribe(Value):
     conversation_id: UUID
 
 
-class Approve(Value):
-    """Allow the pending tool call, with other arguments if given."""
+class Approve(ApproveBody):
+    """Allow the pending tool call."""
 
     type: Literal["approve"]
     id: CommandId
     execution_id: UUID
-    interrupt_id: Annotated[str, StringConstraints(max_length=64)]
-    arguments: JsonObject | None = None
 
 
-class Reject(Value):
-    """Refuse the pending tool call; the model is told the reason."""
+class Reject(RejectBody):
+    """Refuse the pending tool call."""
 
     type: Literal["reject"]
     id: CommandId
     execution_id: UUID
-    interrupt_id: Annotated[str, StringConstraints(max_length=64)]
-    reason: Annotated[Text, StringConstraints(max_length=2000)] | None = None
 
 
 class Cancel(Value):
     """End a run."""
 
     type: Literal["cancel"]
+    id: CommandId
+    execution_id: UUID
+
+
+class ToolResult(ToolResultBody):
+    """Answer the call of a front-end tool."""
+
+    type: Literal["tool-result"]
     id: CommandId
     execution_id: UUID
 
@@ -104,7 +89,7 @@ class Ping(Value):
 
 
 Command: TypeAlias = Annotated[
-    Start | Subscribe | Unsubscribe | Approve | Reject | Cancel | Ping, Field(discriminator="type")
+    Start | Subscribe | Unsubscribe | Approve | Reject | Cancel | ToolResult | Ping, Field(discriminator="type")
 ]
 
 COMMANDS: TypeAdapter[Command] = TypeAdapter(Command)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
 
@@ -10,17 +11,19 @@ import orjson
 import pytest
 
 from agent.runtime import events as ev
+from agent.runtime.cancellation import CancelSignal
 from agent.runtime.messages import AgentMessage, ModelContext, TextBlock
 from agent.runtime.model import BlockDelta, BlockStart, BlockStop
 from agent.runtime.state import ExecutionState, StreamedBlock, ToolRun
-from agent.runtime.tools import ToolDefinition
+from agent.runtime.tools import ToolContext, ToolDefinition, ToolInvocation
 from agent.runtime.values import FrozenDict
 from conversations.api.errors import STATUS
+from conversations.hosting.client_tools import call_frame
 from conversations.hosting.hub import snapshot_frame
 from conversations.websocket import protocol
 
 PAGE = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text()
-EXAMPLES = [(kind, text) for kind, text in re.findall(r"```json (\w+)\n(.*?)```", PAGE, re.DOTALL)]
+EXAMPLES = [(kind, text) for kind, text in re.findall(r"```json ([\w-]+)\n(.*?)```", PAGE, re.DOTALL)]
 
 TOOL = ToolDefinition(name="t", description="d", input_schema={"type": "object"})
 SAMPLES: list[ev.Event] = [
@@ -91,6 +94,15 @@ def test_the_snapshot_of_the_page_can_be_read_back() -> None:
     assert orjson.loads(snapshot_frame(state)) == example
     full = ExecutionState("e", blocks={0: StreamedBlock("text")}, message_id="m", tools={"c": ToolRun("t", {})})
     assert full.to_wire().keys() == example["state"].keys()
+
+
+def test_the_call_of_a_client_tool_is_what_the_server_sends() -> None:
+    (example,) = examples("client-tool-call")
+    context = ToolContext("e", "call", "t", None, None, CancelSignal(), lambda text: None, lambda raised: None)
+    invocation = ToolInvocation("call", "t", FrozenDict(), context)
+    frame = call_frame("e", invocation, datetime(2026, 12, 1, 10, tzinfo=UTC))
+    assert shape(orjson.loads(frame)) == shape(example)
+    assert orjson.loads(frame)["expiresAt"] == example["expiresAt"]
 
 
 def test_acks_and_errors_of_the_page_are_what_the_server_makes() -> None:

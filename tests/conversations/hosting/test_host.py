@@ -16,6 +16,7 @@ from agent.governance.audit import AuditEntry
 from agent.models import AgentProfile, AuditRecord, ToolRecord
 from agent.runtime import AgentMessage, ModelContext, TextBlock, ToolCallBlock
 from agent.testing import ScriptedModel, calls, says, scripted_tool
+from conversations.bodies import StartBody
 from conversations.exceptions import Draining
 from conversations.hosting.jobs import Begun, Jobs, StartRequest
 from conversations.hosting.markdown import MarkdownRun
@@ -36,7 +37,7 @@ def user(transactional_db: None) -> User:
 
 
 def start(text: str = "Hi") -> StartRequest:
-    return StartRequest(AGENT, (TextBlock(text=text),), uuid4())
+    return StartRequest(uuid4(), StartBody(agent=AGENT, input=(TextBlock(text=text),)))
 
 
 def ignore(begun: Begun) -> None:

@@ -134,7 +134,7 @@ async def test_a_reader_that_overflows_is_given_a_snapshot(user: User) -> None:
     async with hosted(ScriptedModel(says("a", gate, *pieces))) as host, socket_of(host, user) as socket:
         await socket.say("Hi", AGENT)
         await socket.until("block-delta")
-        (one,) = host.sockets
+        (one,) = host.subscribers
         one.outbox._limit = 100
         gate.set()
         snapshot = await socket.until("snapshot")
@@ -491,7 +491,7 @@ async def test_nothing_is_left_of_a_socket_whose_command_is_cut_off(
         socket = await opened.__aenter__()
         await socket.say("Hi", AGENT)
         await socket.end()
-        assert len(host.sockets) == 1
+        assert len(host.subscribers) == 1
 
         async def stuck(*_: object) -> None:
             await asyncio.Event().wait()
@@ -503,7 +503,7 @@ async def test_nothing_is_left_of_a_socket_whose_command_is_cut_off(
         socket.communicator.stop()
         with contextlib.suppress(asyncio.CancelledError):
             await socket.communicator.future
-        assert (len(host.sockets), host.hub._readers) == (0, {})
+        assert (len(host.subscribers), host.hub._readers) == (0, {})
 
 
 async def test_an_approved_call_does_not_run_again_on_a_later_turn(user: User) -> None:

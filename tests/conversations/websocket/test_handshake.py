@@ -148,7 +148,7 @@ async def test_a_socket_ends_with_the_session_that_opened_it(user: User, how: st
         for socket in (talking, silent):
             await socket.connect()
             await socket.receive()
-        await host.expire_sockets()
+        await host.expire_subscribers()
         assert (await talking.command(type="ping"))["type"] == "ack"
         if how == "signed out":
             await sync_to_async(SessionStore(cookie).delete)()
@@ -159,7 +159,7 @@ async def test_a_socket_ends_with_the_session_that_opened_it(user: User, how: st
             await sync_to_async(User.objects.all().update)(is_active=False)
         refused = await talking.command(type="subscribe", conversationId="01890a5d-ac96-774b-bcce-b302099a8057")
         assert refused["code"] == "AUTH_REQUIRED"
-        await host.expire_sockets()
+        await host.expire_subscribers()
         for socket in (talking, silent):
             assert await socket.communicator.receive_output(10) == {"type": "websocket.close", "code": 4401}
             await socket.close()
@@ -172,6 +172,6 @@ async def test_a_socket_ends_with_its_token(user: User) -> None:
         await socket.connect()
         await socket.receive()
         await sync_to_async(lambda: ApiToken.objects.get().revoke())()
-        await host.expire_sockets()
+        await host.expire_subscribers()
         assert (await socket.communicator.receive_output(10))["code"] == 4401
         await socket.close()

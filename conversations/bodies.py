@@ -1,0 +1,87 @@
+"""What clients ask for, whatever the wire: the websocket's commands and the HTTP API's bodies build on these."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Self
+from uuid import UUID
+
+from pydantic import Field, StringConstraints, field_validator, model_validator
+
+from agent.runtime.interrupts import Decision
+from agent.runtime.limits import PartialLimits
+from agent.runtime.messages import ImageBlock, TextBlock, Value
+from agent.runtime.tools import ToolAnnotations
+from agent.runtime.values import JsonData, JsonObject, Text
+
+MOST_CLIENT_TOOLS = 32
+
+InputBlock = Annotated[TextBlock | ImageBlock, Field(discriminator="type")]
+ClientId = Annotated[Text, StringConstraints(min_length=1, max_length=128)]
+
+
+class ClientTool(Value):
+    """A front-end tool that the client runs itself (R105); its name and schema are checked when a run starts."""
+
+    name: Annotated[Text, StringConstraints(max_length=128)]
+    description: Annotated[Text, StringConstraints(max_length=4096)]
+    input_schema: JsonData
+    annotations: ToolAnnotations = ToolAnnotations()
+
+
+class StartBody(Value):
+    """The start of a run."""
+
+    agent: Annotated[Text, StringConstraints(min_length=1, max_length=64)]
+    input: Annotated[tuple[InputBlock, ...], Field(min_length=1, max_length=16)]
+    conversation_id: UUID | None = None
+    base_revision: Annotated[int, Field(strict=True, ge=0)] | None = None
+    client_id: ClientId | None = None
+    client_tools: Annotated[tuple[ClientTool, ...], Field(max_length=MOST_CLIENT_TOOLS)] = ()
+    limits: PartialLimits | None = None
+
+    @field_validator("input")
+    @classmethod
+    def _says_something(cls, blocks: tuple[TextBlock | ImageBlock, ...]) -> tuple[TextBlock | ImageBlock, ...]:
+        if not any(isinstance(block, ImageBlock) or block.text.strip() for block in blocks):
+            raise ValueError("the message is empty")
+        return blocks
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if self.base_revision is not None and self.conversation_id is None:
+            raise ValueError("baseRevision needs a conversationId")
+        if self.client_tools and self.client_id is None:
+            raise ValueError("clientTools need a clientId, by which their calls find the client")
+        return self
+
+    def identity(self) -> dict[str, Any]:
+        """Return, as JSON data, everything that makes two starts the same one."""
+        return self.model_dump(mode="json", by_alias=True, include=set(StartBody.model_fields))
+
+
+class ApproveBody(Value):
+    """Allow the pending tool call, with other arguments if given."""
+
+    interrupt_id: Annotated[str, StringConstraints(max_length=64)]
+    arguments: JsonObject | None = None
+
+    def decision(self) -> Decision:
+        return Decision("approved" if self.arguments is None else "modified", arguments=self.arguments)
+
+
+class RejectBody(Value):
+    """Refuse the pending tool call; the model is told the reason."""
+
+    interrupt_id: Annotated[str, StringConstraints(max_length=64)]
+    reason: Annotated[Text, StringConstraints(max_length=2000)] | None = None
+
+    def decision(self) -> Decision:
+        return Decision("rejected", reason=self.reason)
+
+
+class ToolResultBody(Value):
+    """What a front-end tool came to; a string is told to the model as it is, other JSON as its text (R107)."""
+
+    call_id: Annotated[str, StringConstraints(max_length=128)]
+    result: JsonData
+    is_error: Annotated[bool, Field(strict=True)] = False
