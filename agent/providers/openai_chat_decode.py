@@ -7,7 +7,7 @@ it sure that their arguments are whole, and a call that was once started cannot 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 import orjson
@@ -15,8 +15,8 @@ import orjson
 from agent.providers.failures import Scrubber, from_error_object
 from agent.providers.framing import DEFAULT_LIMIT
 from agent.providers.openai_chat_calls import PendingCalls
-from agent.providers.openai_chat_request import next_state
-from agent.providers.openai_chat_tools import ToolNames
+from agent.providers.openai_chat_request import STATE_FORMAT
+from agent.providers.prepared import PreparedRequest
 from agent.runtime import ids
 from agent.runtime.messages import MAX_SAFE_INTEGER, StopReason, Usage
 from agent.runtime.model import BlockDelta, BlockStart, BlockStop, MessageStop, ModelEvent, StreamError
@@ -47,9 +47,9 @@ class ChatDecoder:
         "_calls",
         "_half",
         "_index",
-        "_names",
         "_next_index",
         "_open",
+        "_prepared",
         "_reasoning_name",
         "_refusal",
         "_scrub",
@@ -59,11 +59,9 @@ class ChatDecoder:
         "finished",
     )
 
-    def __init__(
-        self, names: ToolNames, call_ids: Mapping[str, str], scrub: Scrubber, *, limit: int = DEFAULT_LIMIT
-    ) -> None:
-        self._names = names
-        self._call_ids = dict(call_ids)
+    def __init__(self, prepared: PreparedRequest, scrub: Scrubber, *, limit: int = DEFAULT_LIMIT) -> None:
+        self._prepared = prepared
+        self._call_ids: dict[str, str] = {}
         self._scrub = scrub
         self._calls = PendingCalls(limit)
         self._open: TextKind | None = None
@@ -130,7 +128,9 @@ class ChatDecoder:
         out = self.decode([payload for payload in payloads if _is_json(payload)])
         if self.finished and not self.ended:
             self.ended = True
-            out.append(MessageStop(self._stop_reason, self._usage, next_state(self._call_ids)))
+            prepared = self._prepared
+            state = prepared.state.plus(self._call_ids, prepared.message_id, ())
+            out.append(MessageStop(self._stop_reason, self._usage, state.to_model_state(STATE_FORMAT)))
         elif not self.ended:
             message = "the provider's answer ended in the middle"
             self._fail(StreamError(message, kind="truncated-stream", retryable=True), out)
@@ -250,7 +250,7 @@ class ChatDecoder:
                 self._call_ids[call_id] = call.provider_id
             index, self._next_index = self._next_index, self._next_index + 1
             out += (
-                BlockStart(index, "tool-call", call_id, self._names.original(call.name)),
+                BlockStart(index, "tool-call", call_id, self._prepared.names.original(call.name)),
                 BlockDelta(index, "tool-call", call.arguments),
                 BlockStop(index),
             )

@@ -11,9 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.providers.config import ModelConfig
-from agent.providers.openai_chat_history import NO_OUTPUT, NO_RESULT, ChatHistory
-from agent.providers.openai_chat_request import ChatRequests, PreparedRequest
-from agent.providers.openai_chat_tools import ToolNames
+from agent.providers.history import NO_OUTPUT, NO_RESULT, History
+from agent.providers.names import ToolNames
+from agent.providers.openai_chat_history import ChatEncoder
+from agent.providers.openai_chat_request import ChatRequests
+from agent.providers.prepared import PreparedRequest
+from agent.providers.state import ProviderState
 from agent.runtime.messages import (
     AgentMessage,
     Base64Source,
@@ -137,7 +140,7 @@ def test_the_provider_sees_its_own_ids_where_they_are_unique() -> None:
 
 def test_ids_of_calls_that_are_gone_are_forgotten() -> None:
     state = ModelState(format="openai-chat/v1", data={"callIds": {"kept": "a", "gone": "b"}})
-    assert prepare(ask(user("go"), assistant(call("kept")), state=state)).call_ids == {"kept": "a"}
+    assert prepare(ask(user("go"), assistant(call("kept")), state=state)).state.call_ids == {"kept": "a"}
 
 
 def test_an_id_that_no_provider_takes_is_replaced_on_both_sides() -> None:
@@ -191,11 +194,11 @@ def turns(count: int) -> list[AgentMessage]:
 
 
 def test_only_the_turn_in_progress_is_walked_again() -> None:
-    past, history, names = turns(3), ChatHistory(), ToolNames([])
-    first = list(history.encode((*past, user("next")), names, {}))
+    past, history, names = turns(3), History(ChatEncoder()), ToolNames([])
+    first = list(history.encode((*past, user("next")), names, ProviderState({})))
     for message in past:
         message.encoded.clear()
-    again = history.encode((*past, user("next"), assistant(TextBlock(text="yes"))), names, {})
+    again = history.encode((*past, user("next"), assistant(TextBlock(text="yes"))), names, ProviderState({}))
     assert again[: len(past)] == first[: len(past)]
     assert not any(message.encoded for message in past[:-4])
 
@@ -211,18 +214,21 @@ def test_an_id_that_comes_a_second_time_is_replaced_in_the_first_place_too() -> 
     """B09, with a history that was encoded before."""
     names = ToolNames([])
     for later, expected in (("a", ["call-0", "b", "call-2"]), ("c", ["a", "b", "c"]), ("b", ["a", "call-1", "call-2"])):
-        history = ChatHistory()
-        assert wire_ids_of(history.encode(tuple(turns(2)), names, {"call-0": "a", "call-1": "b"})) == ["a", "b"]
+        history = History(ChatEncoder())
+        assert wire_ids_of(history.encode(tuple(turns(2)), names, ProviderState({"call-0": "a", "call-1": "b"}))) == [
+            "a",
+            "b",
+        ]
         messages = tuple(turns(3))
         ids = {"call-0": "a", "call-1": "b", "call-2": later}
-        history.encode(messages[:8], names, ids)
-        assert wire_ids_of(history.encode(messages, names, ids)) == expected
+        history.encode(messages[:8], names, ProviderState(ids))
+        assert wire_ids_of(history.encode(messages, names, ProviderState(ids))) == expected
 
 
 def test_ids_that_are_no_longer_known_are_no_longer_used() -> None:
-    history, names, messages = ChatHistory(), ToolNames([]), tuple(turns(3))
-    assert wire_ids_of(history.encode(messages, names, {"call-0": "a"})) == ["a", "call-1", "call-2"]
-    assert wire_ids_of(history.encode(messages, names, {})) == ["call-0", "call-1", "call-2"]
+    history, names, messages = History(ChatEncoder()), ToolNames([]), tuple(turns(3))
+    assert wire_ids_of(history.encode(messages, names, ProviderState({"call-0": "a"}))) == ["a", "call-1", "call-2"]
+    assert wire_ids_of(history.encode(messages, names, ProviderState({}))) == ["call-0", "call-1", "call-2"]
 
 
 @st.composite
@@ -248,13 +254,13 @@ def histories(draw: st.DrawFn) -> list[AgentMessage]:
 def test_a_remembered_history_gives_what_a_fresh_one_gives(messages: list[AgentMessage], data: st.DataObject) -> None:
     """Requests that grow, shrink, branch and learn new ids, as those of one adapter do."""
     calls = [block.call_id for message in messages for block in message.tool_calls]
-    names, history = ToolNames([]), ChatHistory()
+    names, history = ToolNames([]), History(ChatEncoder())
     for _ in range(4):
         start = data.draw(st.integers(0, 1))
         part = tuple(messages[start : data.draw(st.integers(0, len(messages)))])
         ids = data.draw(st.dictionaries(st.sampled_from(calls or [""]), st.sampled_from(["a", "b", "c"])))
-        found = [json.loads(piece) for piece in history.encode(part, names, ids)]
-        assert found == [json.loads(piece) for piece in ChatHistory().encode(part, names, ids)]
+        found = [json.loads(piece) for piece in history.encode(part, names, ProviderState(ids))]
+        assert found == [json.loads(piece) for piece in History(ChatEncoder()).encode(part, names, ProviderState(ids))]
         check_valid(found)
 
 

@@ -1,55 +1,11 @@
-"""Tools as a chat completions server accepts them: legal names and plain object schemas (B85, B87, B88)."""
+"""Input schemas as providers accept them: plain object schemas, on a copy (B87, B88)."""
 
 from __future__ import annotations
 
-import hashlib
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from agent.runtime.tools import ToolDefinition
-
-MAX_NAME = 64
-
-_LEGAL = re.compile(rf"[a-zA-Z0-9_-]{{1,{MAX_NAME}}}")
-_ILLEGAL_CHARACTER = re.compile(r"[^a-zA-Z0-9_-]")
 _COMBINATORS = ("allOf", "anyOf", "oneOf")
-
-
-class ToolNames:
-    """The two-way table between our tool names and those of one request.
-
-    Legal names stay. Others get their illegal characters replaced, and a digest of the whole name where that would not
-    tell them apart; the table depends on the set of names only, not on their order.
-    """
-
-    __slots__ = ("_original", "_wire")
-
-    def __init__(self, names: Iterable[str]) -> None:
-        distinct = sorted(set(names))
-        self._wire = {name: name for name in distinct if _LEGAL.fullmatch(name)}
-        plain = {name: _ILLEGAL_CHARACTER.sub("_", name) for name in distinct if name not in self._wire}
-        taken = [*self._wire, *plain.values()]
-        for name, candidate in plain.items():
-            fits = 0 < len(candidate) <= MAX_NAME and taken.count(candidate) == 1
-            self._wire[name] = candidate if fits else _with_digest(name, candidate)
-        self._original = {wire: name for name, wire in self._wire.items()}
-
-    def wire(self, name: str) -> str:
-        """Return the name for the provider; a name of an older tool, unknown to this request, is made legal too."""
-        known = self._wire.get(name)
-        if known is not None:
-            return known
-        return name if _LEGAL.fullmatch(name) else _with_digest(name, _ILLEGAL_CHARACTER.sub("_", name))
-
-    def original(self, name: str) -> str:
-        """Return our name for what the provider said; a name that it made up stays as it is."""
-        return self._original.get(name, name)
-
-
-def _with_digest(name: str, candidate: str) -> str:
-    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return f"{candidate[: MAX_NAME - 17]}_{digest}"
 
 
 def object_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -104,11 +60,3 @@ def _merge(root: dict[str, Any], branches: list[dict[str, Any]], *, every: bool)
     wanted = set().union(*required) if every else set.intersection(*required)
     root["properties"] = properties
     root["required"] = sorted(wanted | set(root.get("required") or ()))
-
-
-def encode_tool(definition: ToolDefinition, name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the wire form of a tool as plain JSON data."""
-    return {
-        "type": "function",
-        "function": {"name": name, "description": definition.description, "parameters": schema},
-    }

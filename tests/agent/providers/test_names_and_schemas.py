@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.providers.openai_chat_tools import ToolNames, object_schema
+from agent.providers.names import ToolNames
+from agent.providers.schemas import object_schema
 
 AWKWARD = ["admin.tools.list", "admin_tools_list", "a b", "über", "", "x" * 70, "x" * 71, "Look", "look", "a_b"]
 
