@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
+import time
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
-from typing import Self
+from typing import Any, Self, cast
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -28,15 +33,27 @@ class Site:
     """A server process on a free port with a database of its own; a context manager.
 
     The database is on the server that DATABASE_URL names, or SQLite in `place`. `drain` is in seconds; without `start`
-    only commands are run.
+    only commands are run. `options` are further ones of `serve`. One that is `probed` can tell what it holds.
     """
 
-    def __init__(self, place: Path, *, pace: float, drain: float = 0, start: bool = True) -> None:
+    def __init__(
+        self,
+        place: Path,
+        *,
+        pace: float,
+        drain: float = 0,
+        start: bool = True,
+        options: Sequence[str] = (),
+        probed: bool = False,
+    ) -> None:
         self.place = place
-        self.port = _free_port()
+        self.port = free_port()
         self.address = f"http://127.0.0.1:{self.port}"
-        self._drain = drain
+        self.socket_address = f"ws://127.0.0.1:{self.port}/ai/ws"
         self._starts = start
+        self._program = ("-m", "tests.serve.probe") if probed else ("manage.py",)
+        self._options = ("--port", str(self.port), "--drain", str(drain), *options)
+        self._probe_file = place / "probe.json"
         self._database = _Database.wanted()
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
         self._environment = {
@@ -47,6 +64,7 @@ class Site:
             "PAR_DEMO_PACE": str(pace),
             "PORT": str(self.port),
             "PYTHONWARNINGS": "default",
+            "PROBE_FILE": str(self._probe_file),
             **({"DATABASE_URL": self._database.url} if self._database else {}),
         }
         self._process: subprocess.Popen[str] | None = None
@@ -113,21 +131,34 @@ class Site:
 
     def start(self) -> None:
         """Start the server and wait until it says that it listens."""
+        self.launch()
+        line = self.first_line()
+        if self.address not in line:
+            self.stop()
+            pytest.fail(f"the server did not start: {line}{self.log()}")
+
+    def launch(self) -> None:
+        """Start the server and do not wait for it."""
         self._forget()
         with (self.place / "serve.log").open("a") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "manage.py", "serve", "--port", str(self.port), "--drain", str(self._drain)],
+                [sys.executable, *self._program, "serve", *self._options],
                 cwd=ROOT,
                 env=self._environment,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
             )
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if self.address not in line:
-            self.stop()
-            pytest.fail(f"the server did not start: {line}{self.log()}")
+
+    def first_line(self) -> str:
+        """Wait for what the server prints when it listens; empty if it ends before."""
+        assert self.process.stdout is not None
+        return self.process.stdout.readline()
+
+    def kill(self) -> None:
+        """End the server without any warning, as a crash does."""
+        self.process.kill()
+        self.process.wait(STOP_WITHIN)
 
     def stop(self) -> None:
         """End the server as an operator does, and wait for it."""
@@ -146,6 +177,33 @@ class Site:
     def log(self) -> str:
         """Return what the server wrote so far."""
         return (self.place / "serve.log").read_text()
+
+    def memory(self) -> float:
+        """Return the memory of the server in MiB."""
+        found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{self.process.pid}/status").read_text())
+        assert found is not None
+        return int(found.group(1)) / 1024
+
+    def handles(self) -> int:
+        """Return the number of files and sockets that the server holds open."""
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+    def probe(self) -> dict[str, Any]:
+        """Return what a probed server holds: see `tests/serve/probe.py`."""
+        self._probe_file.unlink(missing_ok=True)
+        self.process.send_signal(signal.SIGUSR1)
+        deadline = time.monotonic() + STOP_WITHIN
+        while not self._probe_file.exists():
+            assert time.monotonic() < deadline, "the server does not answer its probe"
+            time.sleep(0.01)
+        return dict(json.loads(self._probe_file.read_text()))
+
+    def query(self, statement: str) -> list[tuple[Any, ...]]:
+        """Run SQL on the database of the site and return its rows, if it has any."""
+        if self._database is not None:
+            return self._database.query(statement)
+        with closing(sqlite3.connect(self.place / "par.sqlite3", timeout=20, isolation_level=None)) as connection:
+            return connection.execute(statement).fetchall()
 
     def sign_in_link(self) -> str:
         """Return a fresh one-time link for the demo user."""
@@ -177,6 +235,13 @@ class _Database:
     def drop(self) -> None:
         self._execute(f'DROP DATABASE "{self._name}" WITH (FORCE)')
 
+    def query(self, statement: str) -> list[tuple[Any, ...]]:
+        import psycopg
+
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            cursor = connection.execute(cast(Any, statement))
+            return cursor.fetchall() if cursor.description else []
+
     def _execute(self, statement: str) -> None:
         import psycopg
 
@@ -188,7 +253,7 @@ class _Database:
 _TEMPLATE = TemporaryDirectory(prefix="par-site-")
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port: int = one.getsockname()[1]

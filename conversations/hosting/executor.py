@@ -13,7 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
-from django.db import close_old_connections, connection, connections
+from django.db import close_old_connections, connection, connections, reset_queries
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -50,6 +50,7 @@ class DatabaseExecutor:
         try:
             return job()
         finally:
+            reset_queries()  # with DEBUG, Django keeps every statement and its texts until a request begins
             if connection.vendor != "sqlite":
                 close_old_connections()  # back to the pool; SQLite's one thread keeps its file open
 

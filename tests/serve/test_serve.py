@@ -5,83 +5,30 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import httpx
 import pytest
-from websockets.asyncio.client import ClientConnection, connect
+from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 from agent.testing import ScriptedAnswer, ScriptedProvider, chat_stream
+from tests.serve.program import program
 from tests.site import ROOT, Site
 
 PROTOCOL_PAGE = ROOT / "docs" / "protocol.md"
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with Site(tmp_path_factory.mktemp("site"), pace=0.01) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def token(site: Site) -> str:
-    return site.token()
-
-
-class Client:
-    """A program that speaks `par.v1`."""
-
-    def __init__(self, connection: ClientConnection) -> None:
-        self.connection = connection
-        self.frames: list[dict[str, Any]] = []
-
-    async def send(self, **frame: Any) -> None:
-        await self.connection.send(json.dumps(frame))
-
-    async def until(self, *types: str) -> dict[str, Any]:
-        async with asyncio.timeout(60):
-            while True:
-                frame = json.loads(await self.connection.recv())
-                self.frames.append(frame)
-                if frame["type"] in types:
-                    return dict(frame)
-
-    async def say(self, text: str, agent: str = "demo", **more: Any) -> dict[str, Any]:
-        await self.send(type="start", id=str(uuid4()), agent=agent, input=[{"type": "text", "text": text}], **more)
-        return await self.until("ack", "error")
-
-    async def end(self) -> dict[str, Any]:
-        return await self.until("execution-completed", "execution-failed")
-
-    def text(self) -> str:
-        return "".join(f["delta"].get("text", "") for f in self.frames if f["type"] == "block-delta")
-
-
-@asynccontextmanager
-async def program(site: Site, token: str, **options: Any) -> AsyncIterator[Client]:
-    headers = {"Authorization": f"Bearer {token}"}
-    address = site.address.replace("http", "ws") + "/ai/ws"
-    async with connect(
-        address, subprotocols=["par.v1"], additional_headers=headers, compression=None, **options
-    ) as connection:
-        client = Client(connection)
-        await client.until("welcome")
-        yield client
-
-
 async def test_the_client_of_the_protocol_page_gets_its_answer(site: Site, token: str) -> None:
     found = re.search(r"```python client\n(.*?)```", PROTOCOL_PAGE.read_text(), re.DOTALL)
     assert found is not None
-    environment = {"PAR_TOKEN": token, "PAR_WS": site.address.replace("http", "ws") + "/ai/ws", "PATH": "/usr/bin"}
+    environment = {"PAR_TOKEN": token, "PAR_WS": site.socket_address, "PATH": "/usr/bin"}
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", found.group(1), env=environment, stdout=asyncio.subprocess.PIPE
     )
@@ -128,48 +75,6 @@ async def test_a_dead_provider_is_told_in_words_and_without_the_key(site: Site, 
     assert "sk-test-9" not in site.log()
 
 
-async def test_one_client_reading_slowly_gets_every_character(site: Site, token: str) -> None:
-    """B58: fewer and larger frames, the same text."""
-    pieces, hold = [f"{n:06d} " * 20 for n in range(4_000)], asyncio.Event()
-    async with ScriptedProvider(ScriptedAnswer(chat_stream(*pieces), pace=None, hold=hold), repeat=True) as provider:
-        site.manage("add_agent", "long", *("--protocol", "openai-chat", "--base-url", provider.url, "--model", "m"))
-        site.shell(
-            "from agent.models import AgentProfile;"
-            "AgentProfile.objects.filter(slug='long').update(limits={'maxModelOutputCharacters': 10_000_000})"
-        )
-        async with program(site, token, max_queue=1) as client:
-            ack = await client.say("Hi", "long")
-            await provider.wait_for_requests()
-            async with program(site, token) as quick:
-                await quick.send(type="subscribe", id="s", conversationId=ack["conversationId"])
-                await quick.until("snapshot")
-                hold.set()
-                await quick.end()
-            await client.end()
-    assert client.text() == quick.text() == "".join(pieces)
-
-
-async def test_a_flood_of_commands_and_nonsense_harms_nobody_else(site: Site, token: str) -> None:
-    async with program(site, token) as quiet, program(site, token) as loud:
-        for n in range(2_000):
-            await loud.connection.send("{" if n % 2 else json.dumps({"type": "ping", "id": str(n)}))
-        await quiet.send(type="ping", id="still there")
-        assert (await quiet.until("ack"))["id"] == "still there"
-
-
-async def test_a_frame_over_the_limit_closes_its_socket_only(site: Site, token: str) -> None:
-    """B65."""
-    async with program(site, token) as quiet:
-        async with program(site, token) as loud:
-            await loud.connection.send("x" * (1024 * 1024 + 1))
-            with pytest.raises(ConnectionClosed) as caught:
-                await loud.until("ack")
-            assert caught.value.rcvd is not None
-            assert caught.value.rcvd.code == 1009
-        await quiet.send(type="ping", id="p")
-        await quiet.until("ack")
-
-
 @pytest.mark.parametrize("chunked", [False, True])
 async def test_a_body_over_the_limit_is_refused_before_it_is_kept(site: Site, chunked: bool) -> None:
     async def endless() -> AsyncIterator[bytes]:
@@ -200,8 +105,7 @@ async def test_a_frame_to_the_client_may_be_larger_than_one_from_it(site: Site, 
 
 
 async def test_strangers_are_sent_away_with_a_code_they_can_read(site: Site) -> None:
-    address = site.address.replace("http", "ws") + "/ai/ws"
-    async with connect(address, subprotocols=["par.v1"]) as connection:
+    async with connect(site.socket_address, subprotocols=["par.v1"]) as connection:
         with pytest.raises(ConnectionClosed) as caught:
             await connection.recv()
     assert caught.value.rcvd is not None
@@ -277,44 +181,6 @@ def run_serve(place: Path, **environment: str) -> subprocess.CompletedProcess[st
         timeout=60,
         check=False,
     )
-
-
-async def test_sigterm_lets_a_run_end_closes_with_1012_and_exits_well(tmp_path: Path) -> None:
-    with Site(tmp_path, pace=0.02, drain=30) as site:
-        async with program(site, site.token()) as client:
-            await client.say("What is 2 + 2?")
-            await client.until("block-delta")
-            process = site.process
-            process.send_signal(signal.SIGTERM)
-            await client.until("draining")
-            assert (await client.end())["type"] == "execution-completed"
-            with pytest.raises(ConnectionClosed) as caught:
-                await client.until("nothing")
-            assert caught.value.rcvd is not None
-            assert caught.value.rcvd.code == 1012
-        assert await asyncio.to_thread(process.wait, 20) == 0
-
-
-async def test_a_server_killed_in_mid_run_starts_again_with_an_honest_ending(tmp_path: Path) -> None:
-    """DESIGN 5 crash; B51."""
-    with Site(tmp_path, pace=0.05) as site:
-        token = site.token()
-        async with program(site, token) as client:
-            ack = await client.say("Tell me a long story")
-            await client.until("block-delta")
-            site.process.send_signal(signal.SIGKILL)
-            with pytest.raises(ConnectionClosed):
-                await client.end()
-        await asyncio.to_thread(site.process.wait, 20)
-        site.start()
-        async with program(site, token) as client:
-            await client.send(type="subscribe", id="s", conversationId=ack["conversationId"])
-            while (state := (await client.until("snapshot"))["state"])["status"] == "running":
-                pass  # on PostgreSQL the old process counts as lost only when its heartbeat has been missing a while
-            assert (state["status"], state["error"]["code"]) == ("failed", "EXECUTION_LOST")
-            again = await client.say("What is 2 + 2?", conversationId=ack["conversationId"])
-            assert again["type"] == "ack", again
-            assert (await client.end())["type"] == "execution-completed"
 
 
 def test_the_log_of_a_server_shows_no_failure(site: Site) -> None:

@@ -32,6 +32,14 @@ class Command(BaseCommand):
             help="port to listen on, 0 for any free one (default: $PORT or 8000)",
         )
         parser.add_argument(
+            "--ping",
+            type=float,
+            nargs=2,
+            default=(20.0, 30.0),
+            metavar=("EVERY", "WITHIN"),
+            help="seconds of silence after which a socket is pinged, and in which it must answer (default: 20 30)",
+        )
+        parser.add_argument(
             "--drain", type=float, default=None, metavar="SECONDS", help="time for running turns at the end"
         )
 
@@ -41,9 +49,9 @@ class Command(BaseCommand):
             os.environ.pop(name, None)
         _check_database()
         with self._alone():
-            self._serve(options["host"], options["port"], options["drain"])
+            self._serve(options["host"], options["port"], options["drain"], *options["ping"])
 
-    def _serve(self, host: str, port: int, drain: float | None) -> None:
+    def _serve(self, host: str, port: int, drain: float | None, ping_every: float, ping_within: float) -> None:
         from conversations.hosting.host import ExecutionHost
         from conversations.hosting.server import HostServer  # installs the reactor
 
@@ -60,6 +68,8 @@ class Command(BaseCommand):
             host=lambda: ExecutionHost(settings.PAR, channel),
             drain_timeout=settings.PAR.drain_timeout if drain is None else drain,
             ready=ready,
+            ping_interval=ping_every,
+            ping_timeout=ping_within,
             websocket_max_message_size=settings.PAR.max_frame_bytes,
             proxy_forwarded_address_header="X-Forwarded-For" if settings.PAR.trusted_proxies else None,
             proxy_forwarded_proto_header="X-Forwarded-Proto" if settings.PAR.trusted_proxies else None,
