@@ -20,7 +20,7 @@ from agent.runtime.messages import (
 )
 from conversations.rendering import render
 from conversations.unsaved import UnsavedTurn
-from conversations.words import Notice
+from conversations.words import CUT_OFF, Notice
 
 CardStatus: TypeAlias = Literal[
     "writing", "pending", "waiting", "running", "done", "error", "not-executed", "unknown", "result-omitted"
@@ -97,21 +97,44 @@ class ShownRun:
 
 
 @dataclass(frozen=True, slots=True)
+class CutOff:
+    """The model's limit ended the answer above."""
+
+    text: str = CUT_OFF
+    template = "chat/cut_off.html"
+
+
+Entry: TypeAlias = ShownMessage | ShownRun | CutOff
+
+
+@dataclass(frozen=True, slots=True)
 class History:
     """The end of a conversation in order of time; `earlier` messages before it are left out."""
 
-    entries: tuple[ShownMessage | ShownRun, ...]
+    entries: tuple[Entry, ...]
     earlier: int
 
 
 def history(
-    messages: Sequence[AgentMessage], agent_name: str, *, limit: int, unsaved: Sequence[UnsavedTurn] = ()
+    messages: Sequence[AgentMessage],
+    agent_name: str,
+    *,
+    limit: int,
+    unsaved: Sequence[UnsavedTurn] = (),
+    cut_off: bool = False,
 ) -> History:
-    """Return about the last `limit` messages, from the beginning of a turn on, with the `unsaved` turns among them."""
+    """Return about the last `limit` messages, from the beginning of a turn on, with the `unsaved` turns among them.
+
+    `cut_off` tells that the model's limit ended the last of them.
+    """
     start = max(0, len(messages) - limit)
     while start > 0 and messages[start].role != "user":
         start -= 1
-    return History(tuple(_entries(messages[start:], unsaved, agent_name, whole=start == 0)), start)
+    entries = list(_entries(messages[start:], unsaved, agent_name, whole=start == 0))
+    if cut_off:
+        last = max((at for at, entry in enumerate(entries) if isinstance(entry, ShownMessage)), default=-1)
+        entries.insert(last + 1, CutOff())
+    return History(tuple(entries), start)
 
 
 def blank_messages(agent_name: str) -> dict[str, ShownMessage]:
@@ -126,7 +149,7 @@ def blank_blocks() -> dict[str, Shown]:
 
 def _entries(
     messages: Sequence[AgentMessage], unsaved: Sequence[UnsavedTurn], agent_name: str, *, whole: bool
-) -> Iterator[ShownMessage | ShownRun]:
+) -> Iterator[Entry]:
     following: dict[str | None, list[UnsavedTurn]] = {}
     for turn in unsaved:
         following.setdefault(turn.after, []).append(turn)

@@ -57,10 +57,11 @@ def unsaved_turns(conversation: Conversation) -> list[UnsavedTurn]:
     turns = []
     for pk, after, status, code, message, outcome, transcript, given, partial in rows[:MOST_TURNS]:
         said = tuple(AgentMessage.from_wire(each) for each in transcript or [given])
+        begun = _begun(said, partial)
         if status == ExecutionStatus.CANCELLED:
-            notice = cancellation((outcome or {}).get("reason", ""))
+            notice = cancellation((outcome or {}).get("reason", ""), begun=begun)
         else:
-            notice = failure(code, message, begun=_begun(said, partial))
+            notice = failure(code, message, begun=begun)
         turns.append(UnsavedTurn(str(pk), after, cast(Literal["failed", "cancelled"], status), notice, said, partial))
     return turns[::-1]
 

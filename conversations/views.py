@@ -49,7 +49,14 @@ def conversation(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Show a conversation of one's own; anybody else's is as unknown as one that does not exist."""
     row = get_object_or_404(conversations_of(_user(request)).select_related("agent", "head"), pk=pk)
     messages = load_context(row, row.head).messages if row.head is not None else ()
-    shown = history(messages, row.agent.name, limit=_limit(request), unsaved=unsaved_turns(row))
+    outcome = row.head.outcome if row.head is not None else None
+    shown = history(
+        messages,
+        row.agent.name,
+        limit=_limit(request),
+        unsaved=unsaved_turns(row),
+        cut_off=outcome is not None and outcome["type"] == "max-tokens",
+    )
     more = {"history": shown, "show_more": len(messages) - shown.earlier + MESSAGES_SHOWN}
     return _chat(request, {"conversation": row, "agent": row.agent, **more})
 
@@ -61,7 +68,7 @@ def _chat(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
         "conversations": listing(_user(request), before, settings.PAR.conversation_list_limit),
         "blank_messages": blank_messages(agent.name if agent else ""),
         "blank_blocks": blank_blocks(),
-        "socket_path": f"{settings.PAR.base_path}/ws",
+        "base_path": settings.PAR.base_path,
         "largest_frame": str(settings.PAR.max_frame_bytes),
         "words": for_script(),
     }

@@ -27,7 +27,16 @@ WORDS: Mapping[str, str] = MappingProxyType(
         "INTERNAL_ERROR": "The server failed.",
         "DRAINING": "The server is being restarted. Send it again in a moment.",
         "RATE_LIMITED": "That was too fast. Try again in a moment.",
-        "CONVERSATION_CONFLICT": "The conversation has gone on elsewhere. Reload the page and send your message again.",
+        "CONVERSATION_CONFLICT": "The conversation has gone on elsewhere. Read what is new, then send your message again.",
+        "CONVERSATION_NOT_FOUND": "This conversation is not there any more.",
+        "CONVERSATION_SAVE_FAILED": "The turn could not be stored.",
+        "EXECUTION_NOT_FOUND": "This turn is not there any more.",
+        "AGENT_NOT_FOUND": "This agent is not there any more, or not open to you.",
+        "AUTH_REQUIRED": "You are not signed in any more. Sign in again.",
+        "FORBIDDEN": "You may not do this.",
+        "INVALID_STATE": "This is not possible now.",
+        "INVALID_ARGUMENT": "The server cannot use this.",
+        "MESSAGE_TOO_LARGE": "The message is too long for the server.",
         "NOT_CONNECTED": "There is no connection to the server.",
         "NO_ANSWER": "The server does not answer. Try again in a moment.",
     }
@@ -35,7 +44,19 @@ WORDS: Mapping[str, str] = MappingProxyType(
 
 # These words say all there is to say; the message would only repeat it.
 COMPLETE = frozenset(
-    {"EXECUTION_LOST", "DRAINING", "RATE_LIMITED", "CONVERSATION_CONFLICT", "NOT_CONNECTED", "NO_ANSWER"}
+    {
+        "EXECUTION_LOST",
+        "DRAINING",
+        "RATE_LIMITED",
+        "CONVERSATION_CONFLICT",
+        "CONVERSATION_NOT_FOUND",
+        "EXECUTION_NOT_FOUND",
+        "AGENT_NOT_FOUND",
+        "AUTH_REQUIRED",
+        "MESSAGE_TOO_LARGE",
+        "NOT_CONNECTED",
+        "NO_ANSWER",
+    }
 )
 
 # What a code means where something had been answered before.
@@ -51,15 +72,19 @@ CUT_OFF = "The answer was cut off: the model reached its limit."
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What stands below a turn that did not end well: one plain sentence, and what the provider or server said."""
+    """What stands below a turn that did not end well: one plain sentence, and what the provider or server said.
+
+    `begun` tells whether there is anything that a person could continue from.
+    """
 
     text: str
     detail: str = ""
+    begun: bool = False
 
 
-def cancellation(reason: str) -> Notice:
+def cancellation(reason: str, *, begun: bool) -> Notice:
     """Return what to tell a person about a run that was cancelled."""
-    return Notice(CANCELLED.get(reason, STOPPED))
+    return Notice(CANCELLED.get(reason, STOPPED), begun=begun)
 
 
 def failure(code: str, message: str, *, begun: bool) -> Notice:
@@ -67,8 +92,8 @@ def failure(code: str, message: str, *, begun: bool) -> Notice:
     words = (BEGUN.get(code) if begun else None) or WORDS.get(code)
     detail = _whole(message)
     if words is None:
-        return Notice(detail or SOMETHING)
-    return Notice(words, "" if code in COMPLETE else detail)
+        return Notice(detail or SOMETHING, begun=begun)
+    return Notice(words, "" if code in COMPLETE else detail, begun)
 
 
 def sentence(code: str, message: str) -> str:

@@ -166,8 +166,8 @@ def test_a_chat_without_any_agent_says_so(signed_in: Client) -> None:
     assert "There is no agent for you yet" in body(signed_in, "/")
 
 
-def test_the_page_tells_its_script_where_the_socket_is(signed_in: Client) -> None:
-    assert 'data-socket-path="/ai/ws"' in body(signed_in, "/")
+def test_the_page_tells_its_script_where_the_server_answers(signed_in: Client) -> None:
+    assert 'data-base-path="/ai"' in body(signed_in, "/")
 
 
 def test_the_list_shows_own_conversations_newest_first(signed_in: Client, person: User) -> None:

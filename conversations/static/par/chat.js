@@ -5,11 +5,13 @@ import { listenForDecisions } from "./approvals.js";
 import { Composer } from "./composer.js";
 import { Follower } from "./follower.js";
 import { announce } from "./fragments.js";
+import { adopt, listenForOffers } from "./offers.js";
 import { Connection } from "./socket.js";
 import { Transcript } from "./transcript.js";
 import { sentence } from "./words.js";
 
 const NO_ID = "00000000-0000-0000-0000-000000000000";
+const OUT_OF_DATE = new Set(["CONVERSATION_CONFLICT", "INVALID_STATE"]); // the server knows more than this page
 const PATIENCE = 1500; // milliseconds before a missing connection is worth a word
 
 export class Chat {
@@ -24,7 +26,7 @@ export class Chat {
     this.#version = page.dataset.version === "" ? null : Number(page.dataset.version);
     const transcript = page.querySelector("#transcript");
     this.transcript = new Transcript(transcript);
-    this.connection = new Connection(page.dataset.socketPath, Number(page.dataset.largestFrame), {
+    this.connection = new Connection(`${page.dataset.basePath}/ws`, Number(page.dataset.largestFrame), {
       onFrame: (frame) => this.#receive(frame),
       onOpen: () => this.follower.subscribe(),
       onState: (state, message) => this.#showConnection(state, message),
@@ -54,9 +56,9 @@ export class Chat {
       this.transcript.redraw(executionId);
       this.follower.subscribe();
     });
-    transcript.addEventListener("click", ({ target }) => {
-      const button = target.closest("[data-again]");
-      if (button) this.composer.submit(inputOf(button.closest(".run")));
+    listenForOffers(transcript, {
+      onSay: (text) => this.composer.submit(text),
+      onAdopt: (executionId) => this.#adopt(executionId),
     });
     this.connection.connect();
   }
@@ -73,6 +75,21 @@ export class Chat {
     } catch (error) {
       this.transcript.withdraw();
       this.composer.refused(text, sentence(error), error.doubtful);
+      if (OUT_OF_DATE.has(error.code)) this.follower.subscribe();
+    }
+  }
+
+  async #adopt(executionId) {
+    try {
+      const { revision } = await adopt(this.#page.dataset.basePath, executionId);
+      this.#version = Math.max(this.#version, revision);
+      this.transcript.keep(executionId, revision);
+      this.composer.say("");
+      this.composer.focus();
+      announce("The turn is part of the conversation now.");
+    } catch (error) {
+      this.composer.say(sentence(error));
+      if (OUT_OF_DATE.has(error.code)) this.follower.subscribe();
     }
   }
 
@@ -163,8 +180,4 @@ export class Chat {
     if (state === "closed") show();
     else this.#worry = setTimeout(show, line.hidden ? PATIENCE : 0);
   }
-}
-
-function inputOf(run) {
-  return [...run.querySelectorAll(".message-user .said")].map(({ textContent }) => textContent).join("\n");
 }

@@ -49,6 +49,7 @@ export class Composer {
     if (kept && this.#box.value === "") {
       this.#box.value = kept.text;
       this.#restored = kept;
+      this.say(kept.problem ?? "");
     }
     this.#edited();
   }
@@ -83,6 +84,7 @@ export class Composer {
     this.#edited();
     this.say(problem);
     this.mode = "ready";
+    this.#keep(problem); // the page may be loaded anew because of it
     this.focus();
   }
 
@@ -133,9 +135,9 @@ export class Composer {
     this.#send.disabled = this.#mode !== "ready" || this.#box.value.trim() === "";
   }
 
-  #keep() {
+  #keep(problem) {
     const draft = [this.#sent, this.#box.value].filter((text) => text !== "").join("\n");
-    if (draft) sessionStorage.setItem(this.#key, JSON.stringify({ text: draft, id: this.#id }));
+    if (draft) sessionStorage.setItem(this.#key, JSON.stringify({ text: draft, id: this.#id, problem }));
     else sessionStorage.removeItem(this.#key);
   }
 }

@@ -26,7 +26,7 @@ export class RunView {
 
   draw(state) {
     this.element.dataset.executionId = state.executionId ?? "";
-    this.element.dataset.status = state.status;
+    this.element.dataset.status = state.revision ? "completed" : state.status;
     const results = resultsOf(state.messages);
     const facts = (callId) => ({
       tool: state.tools.get(callId),
@@ -89,6 +89,8 @@ export class RunView {
     const detail = this.#notice.querySelector(".notice-detail");
     detail.textContent = notice.detail;
     detail.hidden = notice.detail === "";
+    const adopt = this.#notice.querySelector('[data-offer="adopt"]');
+    if (adopt) adopt.hidden = !notice.begun;
     this.element.append(this.#notice);
   }
 }

@@ -56,7 +56,10 @@ export class Transcript {
 
   /* A run has a new state; `event` is what changed it, null after a snapshot. */
   update(state, event) {
-    if (this.#complete.has(state.executionId)) return;
+    if (this.#complete.has(state.executionId)) {
+      if (state.revision) this.keep(state.executionId, state.revision.version);
+      return;
+    }
     if (!this.#runs.has(state.executionId)) {
       const view = new RunView(this.#rendered);
       this.#runs.set(state.executionId, { view, state, asked: null });
@@ -71,6 +74,19 @@ export class Transcript {
       announce(noticeOf(state)?.text ?? "The answer is complete.");
     }
     this.#later(run);
+  }
+
+  /* A turn that had not ended well is part of the conversation from now on. */
+  keep(executionId, version) {
+    const run = this.#runs.get(executionId);
+    if (run?.state) {
+      run.state.revision ??= { version };
+      this.#later(run);
+      return;
+    }
+    const element = this.#root.querySelector(`.run[data-execution-id="${CSS.escape(executionId)}"]`);
+    element.dataset.status = "completed";
+    element.querySelector(":scope > .notice")?.remove();
   }
 
   store(frame) {

@@ -16,14 +16,15 @@ export function sentence(error) {
   return detail && !complete.includes(error.code) ? `${said} ${detail}` : said;
 }
 
-/* What stands below an ended run as {kind, text, detail}; null where it simply is complete. */
+/* What stands below an ended run as {kind, text, detail, begun}; null where it simply is complete. */
 export function noticeOf(state) {
   const { cancelled, stopped, cutOff } = vocabulary();
-  if (state.status === "failed") return { kind: "failed", ...failure(state.error, begun(state)) };
-  if (state.status === "cancelled") {
-    return { kind: "cancelled", text: cancelled[state.outcome?.reason] ?? stopped, detail: "" };
-  }
-  return state.outcome?.type === "max-tokens" ? { kind: "max-tokens", text: cutOff, detail: "" } : null;
+  if (state.outcome?.type === "max-tokens") return { kind: "max-tokens", text: cutOff, detail: "" };
+  if (state.revision) return null; // somebody has continued from it: a turn like any other
+  const answered = begun(state);
+  if (state.status === "failed") return { kind: "failed", begun: answered, ...failure(state.error, answered) };
+  if (state.status !== "cancelled") return null;
+  return { kind: "cancelled", begun: answered, text: cancelled[state.outcome?.reason] ?? stopped, detail: "" };
 }
 
 function failure(error, answered) {
