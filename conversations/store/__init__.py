@@ -7,10 +7,13 @@ Plain functions on the ORM, each of them one short transaction; the host and the
 from conversations.store.contexts import load_context
 from conversations.store.conversations import owned_conversation
 from conversations.store.executions import finish_failed, note_cancel, record_progress
+from conversations.store.recovered import Adopted, adopt_recovered
 from conversations.store.turns import BegunTurn, begin_turn, request_digest, save_turn, title_of
 
 __all__ = [
+    "Adopted",
     "BegunTurn",
+    "adopt_recovered",
     "begin_turn",
     "finish_failed",
     "load_context",

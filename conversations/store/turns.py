@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 import orjson
@@ -152,22 +153,16 @@ def save_turn(
     conversation was deleted. The `conversation` of the returned revision carries the new version.
     """
     now = timezone.now()
-    context = model_context.to_wire()
-    state = context.pop("modelState")
     with transaction.atomic():
-        version = _advance(execution, now) + 1
-        revision = Revision.objects.create(
-            conversation_id=execution.conversation_id,
-            number=version,
-            parent_id=execution.base_id,
-            kind=kind,
-            context=[message.to_wire() for message in messages],
-            model_state=state,
-            model_context=context,
+        revision = add_revision(
+            execution,
+            kind,
+            messages,
+            model_context,
             usage=usage.to_wire() if usage else None,
             outcome=outcome.to_wire(),
+            now=now,
         )
-        Conversation.objects.filter(pk=execution.conversation_id).update(head=revision)
         move(
             execution,
             ExecutionStatus.COMPLETED,
@@ -175,11 +170,44 @@ def save_turn(
             revision=revision,
             transcript=[],
             model_context=None,
-            outcome=outcome.to_wire(),
-            usage=usage.to_wire() if usage else None,
+            outcome=revision.outcome,
+            usage=revision.usage,
             last_seq=last_seq,
             finished_at=now,
         )
+    return revision
+
+
+def add_revision(
+    execution: Execution,
+    kind: RevisionKind,
+    messages: Sequence[AgentMessage],
+    model_context: ModelContext,
+    *,
+    usage: dict[str, Any] | None,
+    outcome: dict[str, Any] | None,
+    now: datetime,
+) -> Revision:
+    """Make what an execution added the head of its conversation, if the head is still the execution's base.
+
+    Part of a transaction. The `conversation` of the execution and of the returned revision carries the new version.
+    Raises `ConversationConflict` and `ConversationNotFound`.
+    """
+    context = model_context.to_wire()
+    state = context.pop("modelState")
+    version = _advance(execution, now) + 1
+    revision = Revision.objects.create(
+        conversation_id=execution.conversation_id,
+        number=version,
+        parent_id=execution.base_id,
+        kind=kind,
+        context=[message.to_wire() for message in messages],
+        model_state=state,
+        model_context=context,
+        usage=usage,
+        outcome=outcome,
+    )
+    Conversation.objects.filter(pk=execution.conversation_id).update(head=revision)
     conversation = execution.conversation
     conversation.version, conversation.head, conversation.updated_at = version, revision, now
     revision.conversation = conversation
