@@ -110,9 +110,13 @@ class FlowControlProtocol(WebSocketProtocol):
 
 
 class BoundedRequest(WebRequest):
-    """An HTTP request whose body has the limit of a frame; daphne would keep any body before Django sees it."""
+    """An HTTP request that costs bounded memory: its body has the limit of a frame, its answer waits for its reader.
+
+    Daphne alone would keep any body before Django sees it, and any answer that nobody reads.
+    """
 
     received = 0
+    writable: asyncio.Event | None = None
 
     def handleContentChunk(self, data: bytes) -> None:
         before, self.received = self.received, self.received + len(data)
@@ -126,6 +130,42 @@ class BoundedRequest(WebRequest):
     def process(self) -> None:
         if self.received <= self.server.websocket_max_message_size:
             super().process()
+
+    def handle_reply(self, message: dict[str, Any]) -> None:
+        if self.writable is None and self.channel is not None:
+            self.writable = asyncio.Event()
+            if not self.channel._waitingForTransport:  # for the reader of the answer before this one
+                self.writable.set()
+            self.registerProducer(self, True)
+        super().handle_reply(message)
+
+    def pauseProducing(self) -> None:
+        assert self.writable is not None
+        self.writable.clear()
+
+    def resumeProducing(self) -> None:
+        assert self.writable is not None
+        self.writable.set()
+
+    stopProducing = resumeProducing
+
+    def finish(self) -> None:
+        self._release()
+        super().finish()
+
+    def connectionLost(self, reason: Any) -> None:
+        self._release()
+        super().connectionLost(reason)
+
+    def cut_off(self) -> None:
+        """Drop the connection with what is not sent yet."""
+        if self.channel is not None:
+            self.channel.transport.abortConnection()
+
+    def _release(self) -> None:
+        if self.producer:
+            self.unregisterProducer()
+            self.resumeProducing()
 
 
 class BoundedFactory(HTTPFactory):
@@ -218,8 +258,23 @@ class HostServer(Server):
             with suppress(TimeoutError):
                 async with asyncio.timeout(CLOSE_TIME):
                     await asyncio.gather(*(item.closed.wait() for item in sockets))
+            await self._end_requests()
         finally:
             reactor.stop()  # type: ignore[misc]
+
+    async def _end_requests(self) -> None:
+        """Wait for the answers that are being sent, and cut off the readers that do not take theirs."""
+        answers = {
+            details["application_instance"]: item
+            for item, details in self.connections.items()
+            if isinstance(item, BoundedRequest) and "application_instance" in details
+        }
+        if answers:
+            _, late = await asyncio.wait(answers, timeout=CLOSE_TIME)
+            for task in late:
+                answers[task].cut_off()
+            if late:
+                await asyncio.wait(late, timeout=CLOSE_TIME)
 
     def kill_all_applications(self) -> Any:
         finished = twisted_loop.create_future()
