@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Self
 from uuid import UUID
 
-from pydantic import Field, StringConstraints, field_validator, model_validator
+from pydantic import Field, StringConstraints, ValidationError, field_validator, model_validator
 
 from agent.runtime.interrupts import Decision
 from agent.runtime.limits import PartialLimits
@@ -79,9 +79,40 @@ class RejectBody(Value):
         return Decision("rejected", reason=self.reason)
 
 
+class RespondBody(Value):
+    """Answer the pending tool call with yes or no (R89)."""
+
+    interrupt_id: Annotated[str, StringConstraints(max_length=64)]
+    value: Annotated[bool, Field(strict=True)]
+    arguments: JsonObject | None = None
+    reason: Annotated[Text, StringConstraints(max_length=2000)] | None = None
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if self.arguments is not None and not self.value:
+            raise ValueError("arguments go with the value true")
+        if self.reason is not None and self.value:
+            raise ValueError("a reason goes with the value false")
+        return self
+
+    def decision(self) -> Decision:
+        if self.value:
+            return ApproveBody(interrupt_id=self.interrupt_id, arguments=self.arguments).decision()
+        return RejectBody(interrupt_id=self.interrupt_id, reason=self.reason).decision()
+
+
 class ToolResultBody(Value):
     """What a front-end tool came to; a string is told to the model as it is, other JSON as its text (R107)."""
 
     call_id: Annotated[str, StringConstraints(max_length=128)]
     result: JsonData
     is_error: Annotated[bool, Field(strict=True)] = False
+
+
+def faults(error: ValidationError) -> str:
+    """Return what a validation found, in one line and without repeating the input."""
+    found = []
+    for fault in error.errors(include_url=False, include_context=False, include_input=False)[:5]:
+        where = ".".join(str(part) for part in fault["loc"])
+        found.append(f"{where}: {fault['msg']}" if where else fault["msg"])
+    return "; ".join(found)

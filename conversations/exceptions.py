@@ -11,7 +11,9 @@ AgentError                        from agent.runtime
 ├── WrongOrigin                   FORBIDDEN: a cookie from a page that is not the site's
 ├── Forbidden                     FORBIDDEN: the credentials do not reach that far
 ├── RateLimited                   RATE_LIMITED: too many commands
-└── Draining                      DRAINING: this process takes no new runs
+├── Draining                      DRAINING: this process takes no new runs
+├── NotServed                     NOT_SERVED: this process runs no agents
+└── UnsupportedMediaType          UNSUPPORTED_MEDIA_TYPE: a body that is not sent as JSON
 """
 
 from __future__ import annotations
@@ -27,8 +29,10 @@ __all__ = [
     "ExecutionLost",
     "ExecutionNotFound",
     "Forbidden",
+    "NotServed",
     "RateLimited",
     "Unauthorized",
+    "UnsupportedMediaType",
 ]
 
 
@@ -74,6 +78,18 @@ class Draining(AgentError):
 
     code = "DRAINING"
     retryable = True
+
+
+class NotServed(AgentError):
+    """Raised when a run is asked of a process that is not `manage.py serve`."""
+
+    code = "NOT_SERVED"
+
+
+class UnsupportedMediaType(AgentError):
+    """Raised for a body that says it is something else than JSON."""
+
+    code = "UNSUPPORTED_MEDIA_TYPE"
 
 
 class Unauthorized(AgentError):

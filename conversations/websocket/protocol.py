@@ -14,7 +14,7 @@ from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 from agent.runtime.exceptions import AgentError, InvalidArgument
 from agent.runtime.messages import Value
 from agent.runtime.values import MAX_DEPTH
-from conversations.bodies import ApproveBody, ClientId, RejectBody, StartBody, ToolResultBody
+from conversations.bodies import ApproveBody, ClientId, RejectBody, StartBody, ToolResultBody, faults
 from conversations.hosting.hub import Format
 
 PROTOCOL = "par.v1"
@@ -124,15 +124,6 @@ def parse(text: str | None) -> tuple[str, Command]:
         raise BadFrame(faults(error), known) from error
     except RecursionError as error:
         raise BadFrame(f"JSON nested deeper than {MAX_DEPTH} levels", known) from error
-
-
-def faults(error: ValidationError) -> str:
-    """Return what a validation found, in one line and without repeating the input."""
-    found = []
-    for fault in error.errors(include_url=False, include_context=False, include_input=False)[:5]:
-        where = ".".join(str(part) for part in fault["loc"])
-        found.append(f"{where}: {fault['msg']}" if where else fault["msg"])
-    return "; ".join(found)
 
 
 def ack(id: str, **members: Any) -> bytes:

@@ -1,0 +1,46 @@
+"""How an operation reaches the host of its process, and what a request may hold while it waits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar, cast
+
+from asgiref.sync import SyncToAsync, sync_to_async
+from django.http import HttpRequest
+
+from conversations.exceptions import NotServed
+from conversations.hosting.host import ExecutionHost
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def find_host(request: HttpRequest) -> ExecutionHost | None:
+    """Return the host that `serve` puts into each request; None in any other process."""
+    scope: dict[str, Any] = getattr(cast(Any, request), "scope", {})
+    host: ExecutionHost | None = scope.get("par.host")
+    return host
+
+
+def host_of(request: HttpRequest) -> ExecutionHost:
+    """Return the host of this process; raises `NotServed`."""
+    host = find_host(request)
+    if host is None:
+        raise NotServed("this process runs no agents; start it with manage.py serve")
+    return host
+
+
+async def in_database(request: HttpRequest, job: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """Return what `job` returns; under `serve` it leaves no connection open for as long as the request lasts."""
+    host = find_host(request)
+    if host is not None:
+        return await host.executor.run(job, *args, **kwargs)
+    return await sync_to_async(job)(*args, **kwargs)
+
+
+def release_thread() -> None:
+    """Give back the thread that Django's middleware keeps for this request; the next that needs one makes another."""
+    context = SyncToAsync.thread_sensitive_context.get(None)
+    kept = SyncToAsync.context_to_thread_executor.pop(context, None) if context is not None else None
+    if kept is not None:
+        kept.shutdown(wait=False)
