@@ -1,7 +1,7 @@
 """What lets somebody use a socket, and whether it still does.
 
-A bearer token decides alone; without one the session of a page of ours counts. Both may end while the socket is open:
-by signing out, a new password, a closed account, a revoked or expired token.
+A bearer token decides alone; without one a ticket does, and without that the session of a page of ours. Token and
+session may end while the socket is open: by signing out, a new password, a closed account, a revoked or expired token.
 
 Django's own `get_user` is not used here: it may rotate the session key, and a socket cannot set a cookie.
 """
@@ -9,23 +9,27 @@ Django's own `get_user` is not used here: it may rotate the session key, and a s
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
-from importlib import import_module
+from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
 
 from django.conf import settings
-from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY, load_backend
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
+from django.contrib.sessions.models import Session
+from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
 from conversations.exceptions import Unauthorized, WrongOrigin
-from conversations.models import ApiToken, User
+from conversations.models import ApiToken, SocketTicket, User
 
 Origin = tuple[str, str | None, int | None]
 
 SESSION_KEY_FORM = re.compile("[a-z0-9]{8,64}")
 SESSION_SCOPES = frozenset({"read", "write"})
+TICKET = "par.ticket."
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,31 +43,65 @@ class Credential:
 
     def holds(self) -> bool:
         """Return whether the token or session is still good; reads the database."""
-        if self.token_id is not None:
-            token = ApiToken.objects.select_related("user").filter(pk=self.token_id, user__is_active=True).first()
-            return token is not None and token.valid
-        user = session_user(self.session_key or "")
-        return user is not None and user.pk == self.user.pk
+        return bool(holding([self]))
 
 
-def identify(headers: dict[bytes, bytes]) -> Credential:
-    """Return who opens a socket; with an `Authorization` header, only that counts.
+def holding(credentials: Collection[Credential]) -> set[Credential]:
+    """Return those whose token or session is still good, with three queries however many there are."""
+    tokens = [each.token_id for each in credentials if each.token_id is not None]
+    valid: set[UUID] = set()
+    if tokens:
+        found = ApiToken.objects.filter(pk__in=tokens, user__is_active=True).select_related("user")
+        valid = {token.pk for token in found if token.valid}
+    people = session_users([each.session_key for each in credentials if each.session_key is not None])
+    return {
+        each
+        for each in credentials
+        if each.token_id in valid or (each.session_key is not None and people.get(each.session_key) == each.user)
+    }
 
-    Raises `Unauthorized`, and `WrongOrigin` for a cookie from a page that is not ours.
+
+def identify(headers: dict[bytes, bytes], offered: Sequence[str] = ()) -> Credential:
+    """Return who opens a socket: with an `Authorization` header only that counts, with a ticket only the ticket.
+
+    `offered` are the subprotocols, among which a ticket may be. Raises `Unauthorized`, and `WrongOrigin` for a cookie
+    from a page that is not ours.
     """
     authorization = headers.get(b"authorization")
     if authorization is not None:
-        token = bearer_token(authorization.decode("latin1"))
-        if token is None:
-            raise Unauthorized("the token is not valid")
-        token.touch()
-        return Credential(token.user, frozenset(token.scopes), token_id=token.pk)
+        return _of_token(authorization.decode("latin1"))
+    ticket = next((each for each in offered if each.startswith(TICKET)), None)
+    return _of_session(headers) if ticket is None else _of_ticket(ticket.removeprefix(TICKET))
+
+
+def _of_token(authorization: str) -> Credential:
+    token = bearer_token(authorization)
+    if token is None:
+        raise Unauthorized("the token is not valid")
+    token.touch()
+    return Credential(token.user, frozenset(token.scopes), token_id=token.pk)
+
+
+def _of_ticket(value: str) -> Credential:
+    ticket = SocketTicket.redeem(value)
+    if ticket is None:
+        raise Unauthorized("the ticket is not valid")
+    if ticket.token is not None:
+        credential = Credential(ticket.user, frozenset(ticket.token.scopes), token_id=ticket.token.pk)
+    else:
+        credential = Credential(ticket.user, SESSION_SCOPES, session_key=ticket.session_key)
+    if not credential.holds():
+        raise Unauthorized("what the ticket was made with has ended")
+    return credential
+
+
+def _of_session(headers: dict[bytes, bytes]) -> Credential:
     key = _session_cookie(headers)
     if key is None:
         raise Unauthorized("sign in first")
     if origin(headers.get(b"origin", b"").decode("latin1")) not in {origin(known) for known in settings.PAR.origins}:
         raise WrongOrigin("this page is not one of the site's")
-    user = session_user(key)
+    user = session_users([key]).get(key)
     if user is None:
         raise Unauthorized("sign in again")
     return Credential(user, SESSION_SCOPES, session_key=key)
@@ -75,20 +113,33 @@ def bearer_token(authorization: str) -> ApiToken | None:
     return ApiToken.find(value.strip()) if scheme.lower() == "bearer" else None
 
 
-def session_user(key: str) -> User | None:
-    """Return the active person whose session this is, as long as their password is the one it began with."""
-    if not SESSION_KEY_FORM.fullmatch(key):
-        return None
-    session = import_module(settings.SESSION_ENGINE).SessionStore(key)
-    path = session.get(BACKEND_SESSION_KEY)
-    if path not in settings.AUTHENTICATION_BACKENDS:
-        return None
-    user = load_backend(path).get_user(session[SESSION_KEY])
-    if not isinstance(user, User) or not user.is_active:
-        return None
+def session_users(keys: Collection[str]) -> dict[str, User]:
+    """Return the active people of these sessions, as long as their password is the one with which a session began."""
+    wanted = {key for key in keys if SESSION_KEY_FORM.fullmatch(key)}
+    if not wanted:
+        return {}
+    rows = Session.objects.filter(session_key__in=wanted, expire_date__gt=timezone.now())
+    sessions = {row.session_key: row.get_decoded() for row in rows}
+    people = User.objects.filter(is_active=True).in_bulk(
+        {data[SESSION_KEY] for data in sessions.values() if SESSION_KEY in data}
+    )
+    known = {str(pk): user for pk, user in people.items()}
+    return {
+        key: user
+        for key, data in sessions.items()
+        if (user := known.get(data.get(SESSION_KEY, ""))) and _began(data, user)
+    }
+
+
+def _began(session: dict[str, Any], user: User) -> bool:
+    """Return whether a session is one of this person's with the password of now."""
+    if session.get(BACKEND_SESSION_KEY) not in settings.AUTHENTICATION_BACKENDS:
+        return False
     stored = session.get(HASH_SESSION_KEY, "")
-    known_hashes = [user.get_session_auth_hash(), *user.get_session_auth_fallback_hash()]
-    return user if any(constant_time_compare(stored, known) for known in known_hashes) else None
+    return any(
+        constant_time_compare(stored, known)
+        for known in (user.get_session_auth_hash(), *user.get_session_auth_fallback_hash())
+    )
 
 
 def origin(value: str) -> Origin:

@@ -14,12 +14,14 @@ from conversations import store
 from conversations.api.auth import SessionOrBearer, credential
 from conversations.api.errors import install
 from conversations.api.schemas import AgentList, AgentRow, ConversationList, ConversationRow, ConversationSnapshot
+from conversations.api.tickets import router as tickets
 from conversations.models import Conversation, User
 
 READ = SessionOrBearer("read")
 
 api = NinjaAPI(title="PAR", version="1", urls_namespace="par-api", docs_url=None, auth=READ)
 install(api)
+api.add_router("/tickets", tickets)
 
 
 def caller(request: HttpRequest) -> User:

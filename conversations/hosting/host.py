@@ -26,6 +26,7 @@ from agent.runtime.runtime import AgentRuntime
 from agent.runtime.state import ExecutionState
 from agent.runtime.tools import ToolDefinition, ToolInvocation
 from conversations.bodies import ToolResultBody
+from conversations.credentials import holding
 from conversations.exceptions import Draining
 from conversations.hosting.audit import AuditHook, AuditTrail
 from conversations.hosting.executor import DatabaseExecutor
@@ -35,6 +36,7 @@ from conversations.hosting.markdown import MarkdownRun
 from conversations.hosting.run import HostedRun
 from conversations.hosting.subscriber import Subscriber
 from conversations.models import User
+from conversations.revocation import RevocationNews
 
 if TYPE_CHECKING:
     from agent.conf import ParSettings
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("conversations.hosting")
 
 HEARTBEAT = 5.0
-SIGN_IN_CHECK = 15.0
+SIGN_IN_CHECK = 5.0
 ANSWERS = 10_000
 START_WAIT = 25.0
 NEVER = 10.0 * 365 * 86_400
@@ -64,6 +66,7 @@ class ExecutionHost:
         self.jobs = Jobs(channel)
         self.trail = AuditTrail(lambda entries: self.executor.run(audit.write, entries))
         self.subscribers: set[Subscriber] = set()
+        self.revocations = RevocationNews()
         self.accepting = False
         self._runs: dict[str, HostedRun] = {}
         self._answers: OrderedDict[tuple[int, UUID, str], Decision | ToolResultBody] = OrderedDict()
@@ -74,7 +77,8 @@ class ExecutionHost:
     async def start(self) -> None:
         """Open connections, register the process, end what a crash left behind."""
         await self.executor.run(self.jobs.register)
-        await self.transport.start(preload=await self.executor.run(self.jobs.needs_network))
+        await self.transport.start(preload=await self.executor.run(self.jobs.protocols))
+        self.revocations.connect()
         loop = asyncio.get_running_loop()
         self._services.append(loop.create_task(self._heartbeat(), name="heartbeat"))
         self._services.append(loop.create_task(self._watch_sign_ins(), name="sign-ins"))
@@ -85,6 +89,7 @@ class ExecutionHost:
     async def close(self) -> None:
         """Cancel what runs, store it, and give everything back."""
         await self.drain(0)
+        self.revocations.disconnect()
         self.trail.close()
         heartbeat, watch, *others = self._services
         for service in (heartbeat, watch):
@@ -287,20 +292,21 @@ class ExecutionHost:
 
     async def _watch_sign_ins(self) -> None:
         while True:
-            await asyncio.sleep(SIGN_IN_CHECK)
+            await self.revocations.wait(SIGN_IN_CHECK)
             try:
                 await self.expire_subscribers()
             except Exception:
                 logger.exception("the sign-ins of open connections could not be checked")
 
     async def expire_subscribers(self) -> None:
-        """End the connections whose token or session is over; each credential is looked up once."""
+        """End the connections whose token or session is over."""
         connected = tuple(self.subscribers)
-        for credential in {each.credential for each in connected}:
-            if not await self.executor.run(credential.holds):
-                for each in connected:
-                    if each.credential == credential:
-                        each.expire()
+        if not connected:
+            return
+        good = await self.executor.run(holding, {each.credential for each in connected})
+        for each in connected:
+            if each.credential not in good:
+                each.expire()
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)

@@ -45,7 +45,8 @@ class Subscriber:
         self._readers.clear()
 
     def expire(self) -> None:
-        """End the connection, because its sign-in is over, after what was to be sent before."""
+        """End the connection, because its sign-in is over: what waits is still sent, and nothing more."""
+        self.close()
         self.outbox.put(EXPIRED)
 
     async def next(self) -> bytes:

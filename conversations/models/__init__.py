@@ -1,4 +1,4 @@
-from conversations.models.credentials import ApiToken, OneTimeLink
+from conversations.models.credentials import ApiToken, OneTimeLink, SocketTicket
 from conversations.models.executions import LIVE, MOVES, Execution, ExecutionStatus, HostProcess, may_become
 from conversations.models.history import TITLE_LENGTH, Conversation, Revision, RevisionKind
 from conversations.models.people import User
@@ -15,6 +15,7 @@ __all__ = [
     "OneTimeLink",
     "Revision",
     "RevisionKind",
+    "SocketTicket",
     "User",
     "may_become",
 ]

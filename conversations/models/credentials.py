@@ -1,4 +1,4 @@
-"""What lets somebody in: API tokens and one-time links. Only digests are stored."""
+"""What lets somebody in: API tokens, one-time links and tickets of sockets. Only digests are stored."""
 
 from __future__ import annotations
 
@@ -10,14 +10,20 @@ from typing import Self
 from uuid import UUID
 
 from django.core import signing
-from django.db import models
+from django.db import models, transaction
+from django.dispatch import Signal
 from django.utils import timezone
 
 from agent.runtime.ids import uuid7
+from conversations.exceptions import RateLimited
 from conversations.models.people import User
 
 SCOPES = ("read", "write")
 LINK_LIFETIME = timedelta(minutes=15)
+TICKET_LIFETIME = timedelta(seconds=30)
+TICKETS_AT_A_TIME = 20
+
+token_revoked = Signal()  # an UPDATE, of which Django's own signals do not tell
 
 _LINK_SALT = "conversations.one-time-link"
 _BEGINNING = "par_"
@@ -61,6 +67,8 @@ class ApiToken(models.Model):
     ) -> tuple[Self, str]:
         """Create a token; returns the row and the plain token, which cannot be shown again."""
         wanted = list(dict.fromkeys(scopes))
+        if not wanted:
+            raise ValueError(f"a token needs a scope; there are {', '.join(SCOPES)}")
         if unknown := sorted(set(wanted) - set(SCOPES)):
             raise ValueError(f"unknown scope {unknown[0]!r}; there are {', '.join(SCOPES)}")
         plain = _BEGINNING + secrets.token_urlsafe(32)
@@ -88,6 +96,7 @@ class ApiToken(models.Model):
     def revoke(self) -> None:
         """Make the token invalid from now on; a second call does nothing."""
         type(self).objects.filter(pk=self.pk, revoked_at=None).update(revoked_at=timezone.now())
+        token_revoked.send(type(self))
 
 
 class OneTimeLink(models.Model):
@@ -131,3 +140,53 @@ class OneTimeLink(models.Model):
     def redeem(self) -> bool:
         """Use the link up; true for exactly one caller."""
         return bool(type(self).objects.filter(pk=self.pk, used=None).update(used=timezone.now()))
+
+
+class SocketTicket(models.Model):
+    """Opens one socket within 30 seconds, in the place of the token or session that it was made with."""
+
+    id: models.UUIDField[UUID, UUID] = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    token = models.ForeignKey(ApiToken, on_delete=models.CASCADE, null=True, related_name="+")
+    session_key = models.CharField(max_length=40, blank=True, editable=False)
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    expires = models.DateTimeField(db_index=True)
+    used = models.DateTimeField(null=True)
+
+    class Meta:
+        verbose_name = "ticket of a socket"
+        verbose_name_plural = "tickets of sockets"
+
+    def __str__(self) -> str:
+        return f"ticket of {self.user_id}, until {self.expires:%Y-%m-%d %H:%M:%S}"
+
+    @classmethod
+    def issue(cls, user: User, *, token_id: UUID | None = None, session_key: str | None = None) -> tuple[Self, str]:
+        """Create a ticket; returns the row and its plain value. Expired tickets go, whosever they are.
+
+        Raises `RateLimited` while a person has too many that are not used yet.
+        """
+        now = timezone.now()
+        cls.objects.filter(expires__lte=now).delete()
+        with transaction.atomic():
+            User.objects.select_for_update(no_key=True).get(pk=user.pk)  # two requests at once count one another
+            if cls.objects.filter(user=user, used=None, expires__gt=now).count() >= TICKETS_AT_A_TIME:
+                raise RateLimited("too many tickets wait to be used; try again in half a minute")
+            plain = secrets.token_urlsafe(32)
+            row = cls.objects.create(
+                user=user,
+                token_id=token_id,
+                session_key=session_key or "",
+                digest=digest(plain),
+                expires=now + TICKET_LIFETIME,
+            )
+        return row, plain
+
+    @classmethod
+    def redeem(cls, plain: str) -> Self | None:
+        """Use up the ticket of this value and return it; for exactly one caller, and only while it is valid."""
+        now = timezone.now()
+        mine = cls.objects.filter(digest=digest(plain))
+        if not mine.filter(used=None, expires__gt=now).update(used=now):
+            return None
+        return mine.select_related("user", "token").first()

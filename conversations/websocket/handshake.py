@@ -10,7 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
-from conversations.credentials import identify
+from conversations.credentials import TICKET, identify
 from conversations.exceptions import Unauthorized, WrongOrigin
 from conversations.hosting.host import ExecutionHost
 from conversations.websocket.protocol import PROTOCOL
@@ -43,7 +43,8 @@ class Handshake:
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         offered: list[str] = scope["subprotocols"]
-        chosen = PROTOCOL if PROTOCOL in offered else None
+        named = [each for each in offered if not each.startswith(TICKET)]  # a ticket is a secret and never sent back
+        chosen = PROTOCOL if PROTOCOL in named else None
         try:
             host: ExecutionHost | None = scope.get("par.host")
             if host is None:
@@ -51,7 +52,7 @@ class Handshake:
             if offered and chosen is None:
                 raise Refused(NO_SUBPROTOCOL)
             try:
-                credential = await host.executor.run(identify, dict(scope["headers"]))
+                credential = await host.executor.run(identify, dict(scope["headers"]), offered)
             except Unauthorized:
                 raise Refused(UNAUTHENTICATED) from None
             except WrongOrigin:
@@ -60,9 +61,10 @@ class Handshake:
             logger.info("a socket from %s was refused with %d", scope.get("client"), refused.code)
             await receive()  # websocket.connect
             # A browser that offered subprotocols fails with 1006 unless one of them is chosen.
-            await send({"type": "websocket.accept", "subprotocol": chosen or (offered[0] if offered else None)})
+            await send({"type": "websocket.accept", "subprotocol": chosen or (named[0] if named else None)})
             await send({"type": "websocket.close", "code": refused.code})
             while (await receive())["type"] != "websocket.disconnect":
                 pass
         else:
-            await self.application({**scope, "credential": credential, "subprotocol": chosen}, receive, send)
+            known = {"credential": credential, "subprotocol": chosen, "subprotocols": named}
+            await self.application({**scope, **known}, receive, send)

@@ -11,10 +11,11 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.sessions.backends.db import SessionStore
+from django.contrib.sessions.models import Session
 from django.utils import timezone
 
 from conversations.credentials import origin
-from conversations.models import ApiToken, User
+from conversations.models import ApiToken, SocketTicket, User
 from tests.factories import UserFactory
 from tests.live import Socket, hosted, token_of
 
@@ -138,11 +139,90 @@ def test_what_is_no_origin_equals_no_origin_of_a_site() -> None:
     assert origin("https://h:notaport") == ("", None, None)
 
 
-@pytest.mark.parametrize("how", ["signed out", "new password", "closed account"])
+async def ticket_of(user: User, **made_with: Any) -> str:
+    """Return the plain value of a new ticket."""
+    return (await sync_to_async(SocketTicket.issue)(user, **made_with))[1]
+
+
+async def test_a_ticket_opens_a_socket_from_any_page_once(user: User) -> None:
+    """DESIGN 8."""
+    key = await sync_to_async(session_of)(user)
+    ticket = await ticket_of(user, session_key=key)
+    headers = {"origin": "https://elsewhere.example"}
+    assert await outcome(headers, ["par.v1", f"par.ticket.{ticket}"]) == user.username
+    assert await outcome(headers, ["par.v1", f"par.ticket.{ticket}"]) == 4401
+
+
+async def test_a_bad_ticket_is_not_made_good_by_a_cookie(user: User) -> None:
+    """DESIGN 8: what decides first decides alone."""
+    key = await sync_to_async(session_of)(user)
+    headers = {"cookie": f"{settings.SESSION_COOKIE_NAME}={key}", "origin": ORIGIN}
+    assert await outcome(headers, ["par.v1", "par.ticket.unknown"]) == 4401
+    assert await outcome(headers, ["par.ticket.", "par.v1"]) == 4401
+
+
+async def test_an_authorization_decides_before_a_ticket_and_leaves_it_unused(user: User) -> None:
+    """DESIGN 8."""
+    ticket = await ticket_of(user, session_key=await sync_to_async(session_of)(user))
+    assert await outcome({"authorization": "Bearer nonsense"}, ["par.v1", f"par.ticket.{ticket}"]) == 4401
+    assert await outcome({}, ["par.v1", f"par.ticket.{ticket}"]) == user.username
+
+
+async def test_an_expired_ticket_opens_nothing(user: User) -> None:
+    ticket = await ticket_of(user, session_key=await sync_to_async(session_of)(user))
+    await sync_to_async(SocketTicket.objects.all().update)(expires=timezone.now())
+    assert await outcome({}, ["par.v1", f"par.ticket.{ticket}"]) == 4401
+
+
+async def test_a_ticket_is_worth_no_more_than_what_it_was_made_with(user: User) -> None:
+    """It has the scopes of its token, and ends with its token or session even before it is used."""
+    row, _ = await sync_to_async(ApiToken.issue)(user, "reader", scopes=["read"])
+    async with hosted() as host:
+        socket = Socket(host, {}, ["par.v1", f"par.ticket.{await ticket_of(user, token_id=row.pk)}"])
+        await socket.connect()
+        assert (await socket.receive())["type"] == "welcome"
+        refused = await socket.say("Hello", "demo")
+        assert refused["code"] == "FORBIDDEN"
+        await socket.close()
+    late = await ticket_of(user, token_id=row.pk)
+    await sync_to_async(row.revoke)()
+    assert await outcome({}, ["par.v1", f"par.ticket.{late}"]) == 4401
+    key = await sync_to_async(session_of)(user)
+    late = await ticket_of(user, session_key=key)
+    await sync_to_async(SessionStore(key).delete)()
+    assert await outcome({}, ["par.v1", f"par.ticket.{late}"]) == 4401
+
+
+@pytest.mark.parametrize("offered", [["par.ticket.{}", "graphql-ws"], ["par.ticket.{}"]])
+async def test_a_ticket_is_never_sent_back_nor_burnt_for_another_protocol(user: User, offered: list[str]) -> None:
+    ticket = await ticket_of(user, session_key=await sync_to_async(session_of)(user))
+    async with hosted() as host:
+        socket = Socket(host, {}, [each.format(ticket) for each in offered])
+        assert await socket.connect() == (True, "graphql-ws" if "graphql-ws" in offered else None)
+        assert (await socket.communicator.receive_output(10))["code"] == 4406
+        await socket.close()
+    assert await outcome({}, ["par.v1", f"par.ticket.{ticket}"]) == user.username
+
+
+def change(user: User, key: str, how: str) -> None:
+    """End a sign-in in the way that another process would: without a signal."""
+    match how:
+        case "signed out":
+            Session.objects.filter(session_key=key)._raw_delete("default")
+        case "run out":
+            Session.objects.update(expire_date=timezone.now())
+        case "new password":
+            user.set_password("another quiet river")
+            User.objects.update(password=user.password)
+        case "closed account":
+            User.objects.update(is_active=False)
+
+
+@pytest.mark.parametrize("how", ["signed out", "run out", "new password", "closed account"])
 async def test_a_socket_ends_with_the_session_that_opened_it(user: User, how: str) -> None:
     """B64: the next command is refused, and a silent socket is closed too."""
-    cookie = await sync_to_async(session_of)(user)
-    headers = {"cookie": f"{settings.SESSION_COOKIE_NAME}={cookie}", "origin": ORIGIN}
+    key = await sync_to_async(session_of)(user)
+    headers = {"cookie": f"{settings.SESSION_COOKIE_NAME}={key}", "origin": ORIGIN}
     async with hosted() as host:
         talking, silent = Socket(host, headers, ["par.v1"]), Socket(host, headers, ["par.v1"])
         for socket in (talking, silent):
@@ -150,13 +230,7 @@ async def test_a_socket_ends_with_the_session_that_opened_it(user: User, how: st
             await socket.receive()
         await host.expire_subscribers()
         assert (await talking.command(type="ping"))["type"] == "ack"
-        if how == "signed out":
-            await sync_to_async(SessionStore(cookie).delete)()
-        elif how == "new password":
-            user.set_password("another quiet river")
-            await user.asave()
-        else:
-            await sync_to_async(User.objects.all().update)(is_active=False)
+        await sync_to_async(change)(user, key, how)
         refused = await talking.command(type="subscribe", conversationId="01890a5d-ac96-774b-bcce-b302099a8057")
         assert refused["code"] == "AUTH_REQUIRED"
         await host.expire_subscribers()
@@ -165,13 +239,26 @@ async def test_a_socket_ends_with_the_session_that_opened_it(user: User, how: st
             await socket.close()
 
 
-async def test_a_socket_ends_with_its_token(user: User) -> None:
+@pytest.mark.parametrize("scope", ["read", "write"])
+async def test_the_scopes_of_a_token_are_asked_with_each_command(user: User, scope: str) -> None:
+    async with hosted() as host:
+        socket = Socket(host, {"authorization": f"Bearer {await token_of(user, scope)}"}, ["par.v1"])
+        await socket.connect()
+        await socket.receive()
+        started = await socket.say("Hello", "nobody")
+        asked = await socket.command(type="subscribe", conversationId="01890a5d-ac96-774b-bcce-b302099a8057")
+        await socket.close()
+    assert started["code"] == ("AGENT_NOT_FOUND" if scope == "write" else "FORBIDDEN")
+    assert asked["code"] == ("CONVERSATION_NOT_FOUND" if scope == "read" else "FORBIDDEN")
+
+
+async def test_a_token_that_runs_out_ends_its_socket_with_the_next_command(user: User) -> None:
     """B64."""
     async with hosted() as host:
         socket = Socket(host, {"authorization": f"Bearer {await token_of(user)}"}, ["par.v1"])
         await socket.connect()
         await socket.receive()
-        await sync_to_async(lambda: ApiToken.objects.get().revoke())()
-        await host.expire_subscribers()
+        await sync_to_async(ApiToken.objects.all().update)(expires_at=timezone.now())
+        assert (await socket.say("Hello", "demo"))["code"] == "AUTH_REQUIRED"
         assert (await socket.communicator.receive_output(10))["code"] == 4401
         await socket.close()
