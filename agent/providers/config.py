@@ -7,13 +7,20 @@ from typing import Literal, TypeAlias
 
 ProtocolName: TypeAlias = Literal["demo", "openai-chat"]
 
+# Whether the reasoning of earlier answers goes back to a chat completions server (R34): `auto` knows some vendors.
+ReasoningReplay: TypeAlias = Literal["auto", "never", "always"]
+
+# Whether stable prefixes are marked for the provider's cache, and for how long (P170).
+CacheTtl: TypeAlias = Literal["", "five_min", "one_hour"]
+
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
     """One model at one endpoint (P30, P31).
 
-    `base_url` is empty for protocols that need no network. `temperature` and `max_tokens` are None where the
-    provider's default is wanted. `allow_private` admits loopback and private addresses, for local model servers.
+    `base_url` is empty where the provider's own is wanted (P32), and for protocols that need no network. Settings that
+    are None are left to the provider. `headers` are sent with each call, last; their values are secrets.
+    `allow_private` admits loopback and private addresses, for local model servers.
     """
 
     protocol: ProtocolName
@@ -21,6 +28,13 @@ class ModelConfig:
     base_url: str = ""
     api_key: str = field(default="", repr=False)
     organization: str = ""
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     temperature: float | None = None
     max_tokens: int | None = None
+    top_p: float | None = None
+    stop_sequences: tuple[str, ...] = ()
+    prompt_cache_key: str = ""
+    embedding_model: str = ""
+    reasoning_replay: ReasoningReplay = "auto"
+    cache_ttl: CacheTtl = ""
     allow_private: bool = False

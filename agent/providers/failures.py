@@ -87,7 +87,7 @@ class Scrubber:
     @classmethod
     def of(cls, config: ModelConfig) -> Scrubber:
         """Return the scrubber for the key of an endpoint and for what its address may hide."""
-        secrets = [config.api_key]
+        secrets = [config.api_key, *(value for _, value in config.headers)]
         try:
             parts = urlsplit(config.base_url)
             secrets += [parts.password or "", *(value for _, value in parse_qsl(parts.query))]

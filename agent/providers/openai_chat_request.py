@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 import orjson
 
+from agent.providers.clients import is_host
 from agent.providers.config import ModelConfig
 from agent.providers.history import History
 from agent.providers.openai_chat_history import ChatEncoder
@@ -18,8 +18,6 @@ from agent.runtime.tools import ToolDefinition
 
 STATE_FORMAT = "openai-chat/v1"
 
-_OPENAI = re.compile(r"https://([a-z-]+\.)*openai\.com(:443)?(/|$)")
-
 
 class ChatRequests:
     """Builds the requests of one adapter."""
@@ -29,7 +27,7 @@ class ChatRequests:
         head = {"model": config.model, "stream": True, "stream_options": {"include_usage": True}}  # P36
         self._head = orjson.dumps(head)[:-1]
         # OpenAI's own newer models refuse max_tokens, other servers do not know its successor.
-        official = not config.base_url or _OPENAI.match(config.base_url)
+        official = not config.base_url or is_host(config, "openai.com")
         self._max_tokens = b"max_completion_tokens" if official else b"max_tokens"
         self._tools = ToolEncoder(_encode_tool)
         self._history = History(ChatEncoder())

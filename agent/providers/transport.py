@@ -1,32 +1,33 @@
 """The HTTP side of all adapters: official SDK clients over guarded aiohttp sessions, raw bytes out.
 
-The SDK keeps base URL, authentication and headers; it is given a ready body and asked for the open response. Below it
-lies `SessionTransport`, which hands the answer of aiohttp through, so that a read of the adapter is a read of aiohttp's
-buffer: one wake-up for each piece that the network brought. Everything that goes wrong leaves as a `ProviderFault`.
+Below the clients lies `SessionTransport`, which hands the answer of aiohttp through, so that a read of the adapter is a
+read of aiohttp's buffer: one wake-up for each piece that the network brought. Everything that goes wrong leaves as a
+`ProviderFault`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 import aiohttp
 import httpx2
 
-from agent.providers.config import ModelConfig
+from agent.providers.clients import FAMILIES, Client, Family, Refused, load, make_client
+from agent.providers.config import ModelConfig, ProtocolName
 from agent.providers.failures import InvalidEndpoint, ProviderFault, Scrubber, from_answer, from_exception
 from agent.providers.guard import socket_factory
+from agent.runtime.model import StreamError
 
 MAX_ERROR_BODY = 64 * 1024
+MAX_BODY = 100 * 1024 * 1024  # P35
 MAX_CLIENTS = 256
 END_WAIT = 0.05
-OPENAI_BASE_URL = "https://api.openai.com/v1"  # P32
 
 # Besides the network's own: what clients make of headers and addresses that cannot be sent.
 _CALL_ERRORS = (aiohttp.ClientError, httpx2.HTTPError, httpx2.InvalidURL, ValueError, RuntimeError, OSError)
@@ -136,35 +137,38 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class _Endpoint:
-    """An SDK client with what belongs to its endpoint."""
+    """A client with what takes the secrets of its endpoint out of texts."""
 
-    client: Any
+    client: Client
     scrub: Scrubber
-    options: dict[str, Any]
 
 
 class Transport:
     """The HTTP clients of one event loop; adapters share it.
 
-    `idle_timeout` bounds the wait for an answer to begin and each silence in it (P35), both in seconds. `start` and
-    `close` belong to the loop that makes the calls.
+    `idle_timeout` bounds the wait for an answer to begin and each silence in it, `total_timeout` a plain call as a
+    whole (P35), all in seconds. `start` and `close` belong to the loop that makes the calls.
     """
 
-    def __init__(self, *, idle_timeout: float = 60.0, connect_timeout: float = 10.0) -> None:
+    def __init__(
+        self, *, idle_timeout: float = 60.0, connect_timeout: float = 10.0, total_timeout: float = 60.0
+    ) -> None:
         self._timeout = httpx2.Timeout(idle_timeout, connect=connect_timeout, pool=None)
-        self._openai: Any = None
+        self._total_timeout = total_timeout
         self._tls: ssl.SSLContext | None = None
+        self._sdks: dict[Family, ModuleType | None] = {}
         self._loading = asyncio.Lock()
         self._http: dict[bool, httpx2.AsyncClient] = {}
         self._sessions: list[aiohttp.ClientSession] = []
-        self._endpoints: dict[tuple[str, str, str, bool], _Endpoint] = {}
+        self._endpoints: dict[tuple[Any, ...], _Endpoint] = {}
         self._started = False
 
-    async def start(self, *, preload: bool = False) -> None:
-        """Get ready; `preload` loads the SDK now, in a thread, instead of with the first call."""
+    async def start(self, *, preload: Iterable[ProtocolName] = ()) -> None:
+        """Get ready; the SDKs of the protocols in `preload` are loaded now, in a thread, not with the first call."""
         self._started = True
-        if preload:
-            await self._load()
+        for protocol in preload:
+            if protocol in FAMILIES:
+                await self._load(FAMILIES[protocol])
 
     async def close(self) -> None:
         """Close all connections; the transport can be started again."""
@@ -176,8 +180,10 @@ class Transport:
             await session.close()
 
     @asynccontextmanager
-    async def opened(self, config: ModelConfig, path: str, body: bytes) -> AsyncIterator[Answer]:
-        """POST `body`, which is JSON, to `path` of an endpoint and yield the open answer; raises `ProviderFault`.
+    async def opened(
+        self, config: ModelConfig, path: str, body: bytes | None, *, method: str = "POST"
+    ) -> AsyncIterator[Answer]:
+        """Send `body`, which is JSON, to `path` of an endpoint and yield the open answer; raises `ProviderFault`.
 
         Leaving the block closes the answer; an answer that was read to its end leaves its connection for the next call.
         """
@@ -185,74 +191,69 @@ class Transport:
             raise RuntimeError("the transport is not started")
         endpoint = await self._endpoint(config)
         try:
-            response = await endpoint.client.post(
-                path,
-                content=body,
-                options=endpoint.options,
-                cast_to=httpx2.Response,
-                stream=True,
-                stream_cls=self._openai.AsyncStream[Any],
-            )
-        except self._openai.APIStatusError as error:
+            response = await endpoint.client.send(method, path, body)
+        except Refused as error:
             refused = error.response
             failure = from_answer(refused.status_code, refused.headers, refused.content, endpoint.scrub)
-            raise ProviderFault(failure) from None  # the SDK's error shows the body unscrubbed
-        except (self._openai.OpenAIError, *_CALL_ERRORS) as error:
+            raise ProviderFault(failure) from None
+        except Exception as error:
+            if not isinstance(error, (*_CALL_ERRORS, *self._sdk_errors())):
+                raise
             raise ProviderFault(from_exception(error, endpoint.scrub)) from None
         try:
             yield Answer(response.extensions["answer"], endpoint.scrub)
         finally:
             await response.aclose()
 
-    async def _load(self) -> None:
-        # Importing the SDK takes about a second and TLS roots 20 ms: not on the loop.
+    async def fetch(self, config: ModelConfig, path: str, body: bytes | None = None, *, limit: int = MAX_BODY) -> bytes:
+        """Make a plain call and return the whole body: GET, or POST where there is a `body`.
+
+        Raises `ProviderFault`, also for more than `limit` bytes and when it takes longer than the total timeout (P35).
+        """
+        received = bytearray()
+        try:
+            async with (
+                asyncio.timeout(self._total_timeout),
+                self.opened(config, path, body, method="GET" if body is None else "POST") as answer,
+            ):
+                while piece := await answer.read():
+                    received += piece
+                    if len(received) > limit:
+                        raise ProviderFault(StreamError(f"the provider's answer is larger than {limit:,} bytes"))
+        except TimeoutError:
+            message = "the provider did not answer in time"
+            raise ProviderFault(StreamError(message, kind="timeout", retryable=True)) from None
+        return bytes(received)
+
+    def _sdk_errors(self) -> tuple[type[Exception], ...]:
+        names = {"openai": "OpenAIError", "anthropic": "AnthropicError"}
+        return tuple(getattr(sdk, names[family]) for family, sdk in self._sdks.items() if sdk is not None)
+
+    async def _load(self, family: Family) -> None:
+        # Importing an SDK takes a second or two and TLS roots 20 ms: not on the loop.
         async with self._loading:
-            if self._openai is None:
+            if self._tls is None:
                 self._tls = await asyncio.to_thread(httpx2.create_ssl_context, trust_env=False)
-                self._openai = await asyncio.to_thread(import_module, "openai")
+            if family not in self._sdks:
+                self._sdks[family] = await asyncio.to_thread(load, family)
 
     async def _endpoint(self, config: ModelConfig) -> _Endpoint:
-        key = (config.base_url, config.api_key, config.organization, config.allow_private)
+        family = FAMILIES[config.protocol]
+        key = (family, config.base_url, config.api_key, config.organization, config.headers, config.allow_private)
         endpoint = self._endpoints.get(key)
         if endpoint is None:
-            if self._openai is None:
-                await self._load()
+            if family not in self._sdks:
+                await self._load(family)
             while len(self._endpoints) >= MAX_CLIENTS:
                 del self._endpoints[next(iter(self._endpoints))]
-            endpoint = self._endpoints[key] = self._make_endpoint(config)
+            scrub = Scrubber.of(config)
+            http = self._http_client(config.allow_private)
+            try:
+                client = make_client(family, self._sdks[family], config, http, self._timeout)
+            except InvalidEndpoint as error:
+                raise ProviderFault(from_exception(error, scrub)) from None
+            endpoint = self._endpoints[key] = _Endpoint(client, scrub)
         return endpoint
-
-    def _make_endpoint(self, config: ModelConfig) -> _Endpoint:
-        scrub = Scrubber.of(config)
-        base_url = config.base_url or OPENAI_BASE_URL
-        try:
-            check_base_url(base_url)
-            client = self._openai.AsyncOpenAI(
-                api_key=config.api_key or "none",
-                base_url=base_url,
-                max_retries=0,
-                timeout=self._timeout,
-                http_client=self._http_client(config.allow_private),
-                default_headers=self._headers(config),
-            )
-        except (ValueError, httpx2.InvalidURL) as error:
-            raise ProviderFault(from_exception(InvalidEndpoint(str(error)), scrub)) from None
-        options = {} if config.api_key else {"headers": {"Authorization": self._openai.Omit()}}
-        return _Endpoint(client, scrub, options)
-
-    def _headers(self, config: ModelConfig) -> dict[str, Any]:
-        # The SDK adds to every client what it finds in the environment; an endpoint gets what it was configured with.
-        omit = self._openai.Omit()
-        ambient = os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n")
-        headers: dict[str, Any] = {line.partition(":")[0].strip(): omit for line in ambient if ":" in line}
-        return headers | {
-            "Authorization": f"Bearer {config.api_key}" if config.api_key else omit,
-            "OpenAI-Organization": config.organization or omit,
-            "OpenAI-Project": omit,
-            "Content-Type": "application/json",
-            "Accept": "text/event-stream, application/json",
-            "Accept-Encoding": "identity",
-        }
 
     def _http_client(self, allow_private: bool) -> httpx2.AsyncClient:
         client = self._http.get(allow_private)
@@ -269,12 +270,3 @@ class Transport:
             transport = SessionTransport(session, error_timeout=min(10.0, self._timeout.read))
             client = self._http[allow_private] = _DirectClient(transport, self._timeout)
         return client
-
-
-def check_base_url(base_url: str) -> None:
-    """Check the address of an endpoint; raises `InvalidEndpoint`."""
-    url = httpx2.URL(base_url)
-    if url.scheme not in ("http", "https") or not url.host:
-        raise InvalidEndpoint("it does not begin with http:// or https:// and a host")
-    if url.userinfo:
-        raise InvalidEndpoint("it holds a user name or password")

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from agent.governance import tools as governed
 from agent.models import ModelEndpoint
-from agent.providers.config import ModelConfig
+from agent.providers.config import ModelConfig, ProtocolName
 from agent.runtime import events as ev
 from agent.runtime.exceptions import AgentError
 from agent.runtime.execution import AgentExecution, RunResult
@@ -157,9 +157,10 @@ class Jobs:
         self._process = HostProcess.objects.create(channel=self._channel, heartbeat_at=timezone.now())
         self.end_lost_runs()
 
-    def needs_network(self) -> bool:
-        """Return whether any agent's model is reached over HTTP."""
-        return ModelEndpoint.objects.filter(enabled=True).exclude(protocol="demo").exists()
+    def protocols(self) -> list[ProtocolName]:
+        """Return the wire protocols of the endpoints in use."""
+        used = ModelEndpoint.objects.filter(enabled=True).values_list("protocol", flat=True).distinct()
+        return [cast(ProtocolName, protocol) for protocol in used]
 
     def beat(self, running: Collection[str]) -> list[ExecutionState]:
         """Say that this process lives, and end the runs that nobody runs; returns how these ended.
@@ -263,8 +264,13 @@ class Jobs:
         store.note_cancel(execution_id)
 
     def finish(self, ending: Ending) -> Saved | None:
-        """Store the end of a run: a revision for an outcome that counts (R57), else what remains readable of it."""
-        execution = self._mine(ending.execution_id, "conversation")
+        """Store the end of a run: a revision for an outcome that counts (R57), else what remains readable of it.
+
+        May be repeated when its answer was lost.
+        """
+        execution = self._mine(ending.execution_id, "conversation", "revision")
+        if execution.revision is not None:
+            return Saved(execution.revision.public_id, execution.revision.number, execution.conversation.version)
         outcome = ending.outcome
         if outcome is None or isinstance(outcome, ev.Cancelled):
             self._keep(execution, ending, ending.error)

@@ -248,7 +248,7 @@ async def engine(base_url: str, tools: Sequence[Any] = ()) -> AsyncIterator[Any]
     from agent.runtime import create_runtime
 
     transport = Transport()
-    await transport.start(preload=True)
+    await transport.start(preload=["openai-chat"])
     config = ModelConfig("openai-chat", "scripted", base_url=base_url, api_key="key", allow_private=True)
     try:
         yield create_runtime(OpenAIChat(config, transport), tools)
