@@ -277,6 +277,10 @@ class ExecutionHost:
             message = error.message if isinstance(error, AgentError) else "The agent could not be set up."
             self.spawn(run.abandon(AgentError(message)), f"end of run {run.id}")
 
+    def running(self, execution_id: str) -> HostedRun | None:
+        """Return a run of this process that has not ended."""
+        return self._runs.get(execution_id)
+
     def forget(self, run: HostedRun) -> None:
         """Let go of a run that has ended and is stored."""
         self._runs.pop(run.id, None)

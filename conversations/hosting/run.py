@@ -47,6 +47,7 @@ class HostedRun:
             lambda frame: host.tell_client(begun.user_id, begun.client_id, frame),
         )
         self._checkpoint = asyncio.Lock()
+        self._news = asyncio.Event()
 
     @property
     def status(self) -> str:
@@ -61,9 +62,23 @@ class HostedRun:
             self.host.spawn(self._finish(last), f"end of run {self.id}")
             return
         self.channel.publish(events)
+        if isinstance(last, ev.InterruptRequested):
+            self._wake()
         answered = isinstance(last, ev.MessagesAdded) and last.messages[-1].role == "tool"
         if answered or isinstance(last, ev.InterruptRequested | ev.InterruptResolved):
             self.host.spawn(self.checkpoint(), f"checkpoint of run {self.id}")
+
+    async def settled(self, seen_interrupt: str | None) -> None:
+        """Return when the run has ended, or asks a person something else than `seen_interrupt`."""
+        while not self.ended.is_set():
+            asked = self.channel.state.interrupt
+            if asked is not None and asked["id"] != seen_interrupt:
+                return
+            await self._news.wait()
+
+    def _wake(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
 
     async def checkpoint(self, dispatched: str | None = None) -> None:
         """Store the transcript so far, so that a crash is honest about what may have happened."""
@@ -152,6 +167,7 @@ class HostedRun:
         self.host.hub.close(self.channel)
         self.host.forget(self)
         self.ended.set()
+        self._wake()
 
     async def _not_saved(self, ending: Ending, error: Exception) -> ev.ExecutionFailed:
         code, message = SAVE_FAILED, "The turn could not be stored."
