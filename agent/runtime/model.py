@@ -7,7 +7,7 @@ that the engine can stamp `execution_id` and `seq` on them and hand the same obj
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
@@ -38,7 +38,9 @@ ErrorKind: TypeAlias = Literal[
 class ModelRequest:
     """One model call (R146). `messages` begins with the composed system message, if there is one.
 
-    `max_tokens` and the other sampling settings are None where the provider's own default is wanted.
+    `max_tokens` and the other sampling settings are None where the provider's own default is wanted. `tool_choice` is
+    `auto`, `required`, `none` or the name of a tool. `response_schema` is a JSON Schema that the answer's text must
+    follow, for providers that can be told so (P53).
     """
 
     response_message_id: str
@@ -47,6 +49,17 @@ class ModelRequest:
     model_state: ModelState | None = None
     max_tokens: int | None = None
     temperature: float | None = None
+    tool_choice: str | None = None
+    response_schema: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UsageDetails:
+    """How the tokens of `Usage` divide (P14): input that came from or went into the provider's cache, hidden output."""
+
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
 
 
 @dataclass(slots=True)
@@ -92,6 +105,7 @@ class MessageStop:
     stop_reason: StopReason
     usage: Usage | None = None
     model_state: ModelState | None = None
+    details: UsageDetails | None = None
 
 
 @dataclass(slots=True)
