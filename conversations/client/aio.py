@@ -1,0 +1,346 @@
+"""The asynchronous client: one connection that comes back by itself, and the runs that it carries."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl as tls
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self, TypeAlias, assert_never
+from uuid import UUID, uuid4
+
+from conversations.client import session as core
+from conversations.client.connection import websocket_address
+from conversations.client.events import ApprovalRequested
+from conversations.client.exceptions import NotConnected, ParError, Unanswered
+from conversations.client.link import Link, closed
+from conversations.client.run import AsyncRun
+from conversations.client.session import Session
+from conversations.client.tools import Tool, call
+from conversations.client.transcript import Transcript
+
+logger = logging.getLogger("par.client")
+
+# Asked for each approval: True or new arguments approve, False or a reason reject. Sync or async.
+OnApproval: TypeAlias = Callable[[ApprovalRequested], Any]
+Blocks: TypeAlias = Sequence[Mapping[str, Any]]
+
+
+@dataclass(slots=True)
+class _Wish:
+    """A command that a caller waits for, and what belongs to the run that it begins."""
+
+    answer: asyncio.Future[Any]
+    tools: Mapping[str, Tool] = field(default_factory=dict)
+    on_approval: OnApproval | None = None
+
+
+class AsyncClient:
+    """A client of one site; a context manager, or `connect` and `close`.
+
+    `url` is the site's address. Any number of tasks of one event loop may use it at once. `timeout` is how long a
+    command may take, a new connection included; `reconnect_for` how long to try for a new connection, 0 for never;
+    `heartbeat` how often a ping makes sure that the other side is there. All in seconds. `client_id` names this client
+    for its tools: give one to come back to them after a restart of the program.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        *,
+        base_path: str = "/ai",
+        client_id: str | None = None,
+        timeout: float = 60.0,
+        reconnect_for: float = 120.0,
+        heartbeat: float = 20.0,
+        ssl: tls.SSLContext | None = None,
+    ) -> None:
+        self.timeout = timeout
+        self._session = Session(client_id or str(uuid4()))
+        self._link = Link(
+            websocket_address(url, base_path),
+            token,
+            self._session,
+            self._perform,
+            welcome_within=timeout,
+            reconnect_for=reconnect_for,
+            heartbeat=heartbeat,
+            ssl=ssl,
+        )
+        self._wishes: dict[str, _Wish] = {}
+        self._runs: dict[str, AsyncRun] = {}
+        self._tools: dict[str, Mapping[str, Tool]] = {}
+        self._approvals: dict[str, OnApproval] = {}
+        self._followers: dict[str, set[asyncio.Queue[AsyncRun | ParError]]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._keeper: asyncio.Task[None] | None = None
+        self._over: ParError | None = NotConnected("NOT_CONNECTED", "connect first")
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.address}>"
+
+    async def __aenter__(self) -> Self:
+        await self.connect()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    @property
+    def address(self) -> str:
+        """Where the websocket is."""
+        return self._link.address
+
+    async def connect(self) -> None:
+        """Connect; raises `NotConnected`, which says why, if the first try fails."""
+        if self._keeper is not None:
+            raise ParError("INVALID_STATE", "the client is connected already")
+        opened = asyncio.Event()
+        self._over = None
+        self._keeper = asyncio.create_task(self._keep(opened), name="par client")
+        try:
+            await opened.wait()
+            self._check()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """Disconnect and end what waits with an error; runs go on at the server. A second call does nothing."""
+        keeper, self._keeper = self._keeper, None
+        tasks = [task for task in (keeper, *self._tasks) if task not in (None, asyncio.current_task())]
+        for task in tasks:
+            assert task is not None
+            task.cancel()
+        await asyncio.gather(*filter(None, tasks), return_exceptions=True)
+        self._finish(closed())
+
+    async def start(
+        self,
+        agent: str,
+        message: str | Blocks,
+        *,
+        conversation: str | UUID | None = None,
+        base_revision: int | None = None,
+        limits: Mapping[str, int] | None = None,
+        tools: Iterable[Tool] = (),
+        on_approval: OnApproval | None = None,
+        id: str | UUID | None = None,
+    ) -> AsyncRun:
+        """Start a run and return it as soon as the server has stored it.
+
+        `message` is a text, or blocks as docs/protocol.md shows them. `limits` have names like `max_model_calls`.
+        `on_approval` is asked for each approval; without it, iterate and call `approve` or `reject`. The same `id` (a
+        UUID) again gives the same run, so that a program may repeat a start of which it does not know the end.
+        """
+        known = {tool.name: tool for tool in tools}
+        members: dict[str, Any] = {
+            "agent": agent,
+            "input": [{"type": "text", "text": message}] if isinstance(message, str) else list(message),
+            "conversationId": str(conversation) if conversation is not None else None,
+            "baseRevision": base_revision,
+            "limits": {_camel(name): value for name, value in limits.items()} if limits is not None else None,
+        }
+        if known:
+            members["clientId"] = self._session.client_id
+            members["clientTools"] = [tool.to_wire() for tool in known.values()]
+        run: AsyncRun = await self._ask("start", str(id or uuid4()), members, known, on_approval)
+        return run
+
+    async def run(
+        self, execution_id: str | UUID, *, tools: Iterable[Tool] = (), on_approval: OnApproval | None = None
+    ) -> AsyncRun:
+        """Return a run by its id, from its beginning, also one that has ended; raises `ParError` if there is none."""
+        known = {tool.name: tool for tool in tools}
+        members = {
+            "executionId": str(execution_id),
+            "clientId": self._session.client_id if known else None,
+        }
+        run: AsyncRun = await self._ask("subscribe", str(uuid4()), members, known, on_approval)
+        return run
+
+    async def follow(self, conversation_id: str | UUID) -> AsyncGenerator[AsyncRun]:
+        """Yield the run in progress of a conversation (or its last one, if no revision holds that) and all to come.
+
+        Those that this client started are not among them. Raises `ParError` if there is no such conversation.
+        """
+        conversation = str(conversation_id)
+        found: asyncio.Queue[AsyncRun | ParError] = asyncio.Queue()
+        self._followers.setdefault(conversation, set()).add(found)
+        try:
+            await self.command("subscribe", conversationId=conversation)
+            while True:
+                run = await found.get()
+                if isinstance(run, ParError):
+                    raise NotConnected(run.code, run.message) from run
+                yield run
+        finally:
+            followers = self._followers.get(conversation, set())
+            followers.discard(found)
+            if not followers:
+                self._followers.pop(conversation, None)
+                self._perform(self._session.unfollow(conversation))
+
+    async def command(self, type: str, **members: Any) -> dict[str, Any]:
+        """Send a command of docs/protocol.md and return its `ack`; raises `ParError` where it is refused."""
+        ack: dict[str, Any] = await self._ask(type, str(uuid4()), members)
+        return ack
+
+    async def _ask(
+        self,
+        type: str,
+        id: str,
+        members: Mapping[str, Any],
+        tools: Mapping[str, Tool] | None = None,
+        on_approval: OnApproval | None = None,
+    ) -> Any:
+        self._check()
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        _, effects = self._session.command(type, id=id, **members)
+        self._wishes[id] = _Wish(answer, tools or {}, on_approval)
+        self._perform(effects)
+        try:
+            async with asyncio.timeout(self.timeout):
+                return await answer
+        except TimeoutError:
+            raise Unanswered(type, self.timeout) from None
+        finally:
+            self._wishes.pop(id, None)
+            self._session.forget(id)
+
+    async def _keep(self, opened: asyncio.Event) -> None:
+        """Stay connected; whatever ends that is the error of everybody who waits."""
+        end = closed()
+        try:
+            await self._link.keep(opened)
+        except ParError as error:
+            end = error
+        finally:
+            self._finish(end)
+            opened.set()
+
+    def _perform(self, effects: Iterable[core.Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case core.Send():
+                    self._link.send(effect.text)
+                case core.Later():
+                    self._spawn(self._again(effect))
+                case core.Settled():
+                    self._settle(effect)
+                case core.Told():
+                    self._tell(effect)
+                case core.Found():
+                    run = self._run_of(effect.run)
+                    for follower in self._followers.get(run.conversation_id, ()):
+                        follower.put_nowait(run)
+                case core.Abandoned():
+                    self._run_of(effect.run).fail(effect.error)
+                    self._forget(effect.run.execution_id)
+                case core.Called():
+                    self._spawn(self._answer(effect))
+                case _:
+                    assert_never(effect)
+
+    def _settle(self, settled: core.Settled) -> None:
+        wish = self._wishes.get(settled.id)
+        if wish is None or wish.answer.done():
+            return
+        if isinstance(settled.answer, ParError):
+            wish.answer.set_exception(settled.answer)
+        elif settled.run is None:
+            wish.answer.set_result(settled.answer)
+        else:
+            run = self._run_of(settled.run)
+            if wish.tools:
+                self._tools[run.execution_id] = wish.tools
+            if wish.on_approval is not None:
+                self._approvals[run.execution_id] = wish.on_approval
+            wish.answer.set_result(run)
+
+    def _tell(self, told: core.Told) -> None:
+        run = self._run_of(told.run)
+        run.feed(told.events)
+        handler = self._approvals.get(run.execution_id)
+        for event in told.events:
+            if handler is not None and isinstance(event, ApprovalRequested):
+                self._spawn(self._decide(run, event, handler))
+        if run.ended:
+            self._forget(run.execution_id)
+
+    def _run_of(self, transcript: Transcript) -> AsyncRun:
+        if transcript.execution_id not in self._runs:
+            self._runs[transcript.execution_id] = AsyncRun(self, transcript)
+        return self._runs[transcript.execution_id]
+
+    def _forget(self, execution_id: str) -> None:
+        for kept in (self._runs, self._tools, self._approvals):
+            kept.pop(execution_id, None)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _again(self, later: core.Later) -> None:
+        await asyncio.sleep(later.seconds)
+        self._perform(self._session.again(later.id))
+
+    async def _answer(self, called: core.Called) -> None:
+        """Run a tool and send what it came to."""
+        tool = self._tools.get(called.execution_id, {}).get(called.name)
+        result, is_error = f"there is no tool {called.name!r} here", True
+        if tool is not None:
+            try:
+                result, is_error = await call(tool.function, **called.arguments), False
+            except Exception as error:  # whatever it is, the model is told
+                logger.info("the tool %s failed", called.name, exc_info=True)
+                result = f"{type(error).__name__}: {error}"
+        try:
+            effects = self._session.tool_result(called, result, is_error)
+        except ParError as error:
+            effects = self._session.tool_result(called, error.message, True)
+        self._perform(effects)
+
+    async def _decide(self, run: AsyncRun, asked: ApprovalRequested, handler: OnApproval) -> None:
+        """Ask the handler and send its answer; a handler that fails rejects."""
+        try:
+            answer = await call(handler, asked)
+        except Exception:
+            logger.exception("on_approval failed; the call is rejected")
+            answer = "The person could not be asked."
+        if run.interrupt is not asked:
+            return
+        try:
+            if isinstance(answer, Mapping):
+                await run.approve(answer)
+            elif answer is True:
+                await run.approve()
+            else:
+                await run.reject(answer if isinstance(answer, str) else None)
+        except ParError as error:  # somebody else was quicker, or the run has ended
+            logger.info("the answer to %s came too late: %s", asked.interrupt_id, error)
+
+    def _check(self) -> None:
+        if self._over is not None:
+            raise NotConnected(self._over.code, self._over.message) from self._over
+
+    def _finish(self, error: ParError) -> None:
+        """Give everybody who waits an error; a later `connect` begins with nothing."""
+        self._session.reset()
+        self._over = self._over or error
+        for wish in self._wishes.values():
+            if not wish.answer.done():
+                wish.answer.set_exception(NotConnected(error.code, error.message))
+        for run in tuple(self._runs.values()):
+            run.fail(error)
+            self._forget(run.execution_id)
+        for follower in (each for followers in self._followers.values() for each in followers):
+            follower.put_nowait(error)
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(part[:1].upper() + part[1:] for part in others)
