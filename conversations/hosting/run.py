@@ -1,14 +1,16 @@
 """One hosted run: an execution of the engine, its channel to readers, and what is stored of it.
 
 The engine's terminal event is held back until the turn is stored: readers get `revision-saved`, then the terminal
-event, so an ended run is a stored run. A run whose turn cannot be stored ends as failed.
+event, so an ended run is a stored run. While the database is away the end waits; a run whose turn cannot be stored ends
+as failed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agent.governance.audit import AuditEntry
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("conversations.hosting")
 
 SAVE_FAILED = "CONVERSATION_SAVE_FAILED"
+SAVE_WITHIN = 60.0  # seconds that an ended run waits for a database that is away
+SAVE_WITHIN_DRAINING = 5.0
 RENDER_WAIT = 1.0  # seconds that the end of a run waits for its HTML, after it was stored
 
 
@@ -149,11 +153,16 @@ class HostedRun:
         await self._store(Ending.of(self.execution, self.channel.state), [terminal])
 
     async def _store(self, ending: Ending, closing: list[ev.Event]) -> None:
+        ended = time.monotonic()
+
+        def patience() -> float:
+            return ended + (SAVE_WITHIN if self.host.accepting else SAVE_WITHIN_DRAINING)
+
         try:
             async with self._checkpoint:
-                saved = await self.host.executor.run(self.host.jobs.finish, ending)
+                saved = await self.host.executor.insist(patience, self.host.jobs.finish, ending)
         except Exception as error:
-            closing = [await self._not_saved(ending, error)]
+            closing = [await self._not_saved(ending, error, patience)]
         else:
             if saved is not None:
                 revision = ev.RevisionSaved(
@@ -169,14 +178,14 @@ class HostedRun:
         self.ended.set()
         self._wake()
 
-    async def _not_saved(self, ending: Ending, error: Exception) -> ev.ExecutionFailed:
+    async def _not_saved(self, ending: Ending, error: Exception, patience: Callable[[], float]) -> ev.ExecutionFailed:
         code, message = SAVE_FAILED, "The turn could not be stored."
         if isinstance(error, AgentError):
             code, message = error.code, error.message
         else:
             logger.error("run %s could not be stored", self.id, exc_info=error)
         try:
-            await self.host.executor.run(self.host.jobs.fail, ending, code, message)
+            await self.host.executor.insist(patience, self.host.jobs.fail, ending, code, message)
         except Exception:
             logger.exception("the failure of run %s could not be stored", self.id)
         return ev.ExecutionFailed(code, message)

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
+import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.db import IntegrityError, InterfaceError, OperationalError, connection, transaction
+from psycopg_pool import PoolTimeout
 
-from conversations.hosting.executor import DatabaseExecutor
+from conversations.hosting.executor import SERVER_THREADS, DatabaseExecutor
 from conversations.models import User
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -86,13 +90,91 @@ async def test_many_read_modify_write_transactions_lose_nothing(executor: Databa
     assert (await executor.run(User.objects.get, pk=pk)).last_name == "60"
 
 
-async def test_on_a_server_no_job_keeps_a_connection(executor: DatabaseExecutor) -> None:
+def backend() -> int:
+    """Return the number of the server's process that serves this thread's connection."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        return int(cursor.fetchone()[0])
+
+
+@pytest.fixture
+def server() -> None:
     if connection.vendor == "sqlite":
         pytest.skip("SQLite's one thread keeps its file open")
-    await asyncio.gather(*(executor.run(User.objects.count) for _ in range(40)))
-    statistics = await executor.run(lambda: connection.pool.get_stats())  # type: ignore[attr-defined]
-    assert statistics["pool_size"] <= 8
-    assert statistics.get("requests_waiting", 0) == 0
+
+
+async def test_each_thread_keeps_one_connection_that_the_pool_of_the_views_knows_nothing_of(
+    server: None, executor: DatabaseExecutor
+) -> None:
+    """B61."""
+
+    def held() -> tuple[int, bool]:
+        return backend(), "pool" in connection.settings_dict["OPTIONS"]
+
+    found = await asyncio.gather(*(executor.run(held) for _ in range(200)))
+    assert 1 <= len({pid for pid, _ in found}) <= SERVER_THREADS
+    assert not any(pooled for _, pooled in found)
+
+
+async def test_views_that_take_every_pooled_connection_hold_up_no_job(server: None, executor: DatabaseExecutor) -> None:
+    """B61."""
+    pool = connection.pool  # type: ignore[attr-defined]
+    pool.open()
+    taken: list[Any] = []
+    try:
+        with contextlib.suppress(PoolTimeout):
+            while True:
+                taken.append(pool.getconn(timeout=0.5))
+        async with asyncio.timeout(pool.timeout / 2):
+            await asyncio.gather(*(executor.run(User.objects.count) for _ in range(2 * SERVER_THREADS)))
+    finally:
+        for each in taken:
+            pool.putconn(each)
+
+
+async def test_a_server_that_ended_the_connections_is_not_noticed(server: None, executor: DatabaseExecutor) -> None:
+    """B61: no use of a dead connection."""
+
+    before = set(await asyncio.gather(*(executor.run(backend) for _ in range(40))))
+
+    def end() -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_terminate_backend(pid, 10000) FROM unnest(%s) AS pid", [list(before)])
+        connection.close()
+
+    await asyncio.to_thread(end)
+    after = set(await asyncio.gather(*(executor.run(backend) for _ in range(40))))
+    assert before.isdisjoint(after)
+
+
+async def test_a_database_that_is_away_is_asked_again_until_the_time_is_over(
+    executor: DatabaseExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("conversations.hosting.executor.FIRST_PAUSE", 0.001)
+    failures = [OperationalError("away"), InterfaceError("away"), OperationalError("away")]
+
+    def job() -> str:
+        if failures:
+            raise failures.pop()
+        return "done"
+
+    assert await executor.insist(lambda: time.monotonic() + 30, job) == "done"
+    failures += [OperationalError("away"), OperationalError("away")]
+    with pytest.raises(OperationalError):
+        await executor.insist(lambda: 0, job)
+    assert len(failures) == 1
+
+
+async def test_what_another_try_cannot_mend_is_not_tried_again(executor: DatabaseExecutor) -> None:
+    tries: list[int] = []
+
+    def job() -> None:
+        tries.append(1)
+        raise IntegrityError("taken")
+
+    with pytest.raises(IntegrityError):
+        await executor.insist(lambda: time.monotonic() + 30, job)
+    assert len(tries) == 1
 
 
 def test_after_close_nothing_more_is_taken(transactional_db: None) -> None:
