@@ -20,10 +20,10 @@ from agent.runtime.messages import (
 )
 from conversations.rendering import render
 from conversations.unsaved import UnsavedTurn
-from conversations.words import CUT_OFF, Notice
+from conversations.words import CUT_OFF, DECISIONS, Notice, decision
 
 CardStatus: TypeAlias = Literal[
-    "writing", "pending", "waiting", "running", "done", "error", "not-executed", "unknown", "result-omitted"
+    "writing", "pending", "waiting", "running", "done", "error", "rejected", "not-executed", "unknown", "result-omitted"
 ]
 
 
@@ -60,14 +60,25 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True)
+class Field:
+    """One argument of a call: a text as it is, anything else as JSON."""
+
+    name: str
+    text: str
+    json: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Card:
-    """A tool call with its result; `arguments` is pretty JSON."""
+    """A tool call with its result; `arguments` is what stands there where there are no `fields`."""
 
     call_id: str = ""
     name: str = ""
-    arguments: str = ""
+    fields: tuple[Field, ...] = ()
+    arguments: str = "{}"
     status: CardStatus = "pending"
     result: str = ""
+    decision: str = ""
     template = "chat/tool.html"
 
 
@@ -190,7 +201,7 @@ def _shown(message: AgentMessage, results: dict[str, ToolResultBlock], agent_nam
 def _half_written(blocks: Sequence[Mapping[str, Any]]) -> Iterator[Shown]:
     for block in blocks:
         if block["type"] == "tool-call":
-            yield Card(block["callId"], block["name"], block["text"], "not-executed")
+            yield Card(block["callId"], block["name"], arguments=block["text"], status="not-executed")
         elif block["text"].strip():
             yield (Reasoning if block["type"] == "reasoning" else Answer)(render(block["text"]))
 
@@ -225,11 +236,19 @@ def _picture(block: ImageBlock) -> Picture:
 
 
 def _card(call: ToolCallBlock, result: ToolResultBlock | None) -> Card:
-    arguments = json.dumps(call.input, indent=2, ensure_ascii=False)
+    fields = tuple(_field(name, value) for name, value in call.input.items())
     if result is None:
-        return Card(call.call_id, call.name, arguments, "unknown")
+        return Card(call.call_id, call.name, fields, status="unknown")
     text = "\n\n".join(block.text for block in result.content)
-    return Card(call.call_id, call.name, arguments, _status(result), text)
+    kind = decision(text) if result.execution == "not-executed" else ""
+    status: CardStatus = "rejected" if kind else _status(result)
+    return Card(call.call_id, call.name, fields, status=status, result=text, decision=DECISIONS.get(kind, ""))
+
+
+def _field(name: str, value: Any) -> Field:
+    if isinstance(value, str) and value.strip():
+        return Field(name, value, json=False)
+    return Field(name, json.dumps(value, indent=2, ensure_ascii=False), json=True)
 
 
 def _status(result: ToolResultBlock) -> CardStatus:

@@ -67,6 +67,8 @@ def unsaved_turns(conversation: Conversation) -> list[UnsavedTurn]:
 
 
 def _begun(messages: tuple[AgentMessage, ...], partial: dict[str, Any] | None) -> bool:
-    """Tell whether the model had answered anything."""
+    """Tell whether the model had answered anything; a thought or half a call is no answer."""
     written = partial["blocks"] if partial is not None else ()
-    return any(each.role == "assistant" for each in messages) or any(block["text"].strip() for block in written)
+    return any(each.role == "assistant" for each in messages) or any(
+        block["type"] == "text" and block["text"].strip() for block in written
+    )

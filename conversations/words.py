@@ -27,7 +27,7 @@ WORDS: Mapping[str, str] = MappingProxyType(
         "INTERNAL_ERROR": "The server failed.",
         "DRAINING": "The server is being restarted. Send it again in a moment.",
         "RATE_LIMITED": "That was too fast. Try again in a moment.",
-        "CONVERSATION_CONFLICT": "The conversation has gone on elsewhere. Read what is new, then send your message again.",
+        "CONVERSATION_CONFLICT": "The conversation has gone on elsewhere. Read what is new, then send it again.",
         "CONVERSATION_NOT_FOUND": "This conversation is not there any more.",
         "CONVERSATION_SAVE_FAILED": "The turn could not be stored.",
         "EXECUTION_NOT_FOUND": "This turn is not there any more.",
@@ -65,6 +65,19 @@ BEGUN: Mapping[str, str] = MappingProxyType({"MODEL_FAILED": "The answer broke o
 # Why a run was cancelled; another reason is somebody's wish.
 CANCELLED: Mapping[str, str] = MappingProxyType({"shutdown": _SERVER_STOPPED})
 
+# How a question about a tool was decided, and how the engine tells the model of it where the tool did not run.
+DECISIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "approved": "Approved",
+        "modified": "Approved with other arguments",
+        "rejected": "Rejected",
+        "timeout": "Not answered in time",
+    }
+)
+REFUSALS: Mapping[str, str] = MappingProxyType(
+    {"rejected": "The user rejected this call.", "timeout": "Nobody answered in time."}
+)
+
 STOPPED = "Stopped."
 SOMETHING = "Something went wrong."
 CUT_OFF = "The answer was cut off: the model reached its limit."
@@ -85,6 +98,11 @@ class Notice:
 def cancellation(reason: str, *, begun: bool) -> Notice:
     """Return what to tell a person about a run that was cancelled."""
     return Notice(CANCELLED.get(reason, STOPPED), begun=begun)
+
+
+def decision(refused: str) -> str:
+    """Return how a call that did not run was decided, by its result's text; empty where nobody was asked."""
+    return next((kind for kind, opening in REFUSALS.items() if refused.startswith(opening)), "")
 
 
 def failure(code: str, message: str, *, begun: bool) -> Notice:
@@ -117,6 +135,8 @@ def for_script() -> dict[str, object]:
         "complete": sorted(COMPLETE),
         "begun": dict(BEGUN),
         "cancelled": dict(CANCELLED),
+        "decisions": dict(DECISIONS),
+        "refusals": dict(REFUSALS),
         "stopped": STOPPED,
         "cutOff": CUT_OFF,
         "something": SOMETHING,

@@ -72,8 +72,9 @@ def test_a_tool_runs_once_it_is_approved(page: Page) -> None:
     expect(waiting.locator(".tool-description")).to_be_visible()
     expect(waiting.get_by_text("may not be undone")).to_be_hidden()
     expect(page.locator("#keys")).to_contain_text("once the answer has ended", use_inner_text=True)
-    expect(waiting.locator(".tool-arguments-text")).to_contain_text('"to": "Ada"')
-    expect(waiting.locator(".tool-arguments-text")).to_be_visible()
+    expect(waiting.get_by_role("term")).to_have_text(["to", "text"])
+    expect(waiting.get_by_role("definition").first).to_have_text("Ada")
+    expect(waiting.get_by_role("definition").first).to_be_visible()
     waiting.get_by_role("button", name="Approve").click()
     wait_for_end(page)
 
@@ -95,7 +96,8 @@ def test_a_tool_does_not_run_once_it_is_rejected(page: Page) -> None:
     expect(waiting.locator(".tool-result-text")).to_contain_text("Bob is here already")
     expect(page.locator("#keys")).to_contain_text("Enter sends", use_inner_text=True)
     page.reload()
-    expect(card(page, POSTCARD)).to_have_attribute("data-status", "not-executed")
+    expect(card(page, POSTCARD)).to_have_attribute("data-status", "rejected")
+    expect(card(page, POSTCARD).locator(".tool-fate")).to_have_text("Rejected Not run", use_inner_text=True)
 
 
 def test_a_tool_is_approved_with_the_keyboard_alone(page: Page) -> None:

@@ -253,7 +253,7 @@ def test_a_conversation_shows_what_was_said(signed_in: Client, person: User) -> 
     assert '<p class="said">What is &lt;b&gt;1 + 2&lt;/b&gt;?</p>' in page
     assert "<p>They want <em>sums</em>.</p>" in page
     assert "<p>It is <strong>3</strong>.</p>" in page
-    assert '"numbers": [\n    1,\n    2\n  ]' in unescape(page)
+    assert '<dt dir="auto">numbers</dt>\n  <dd dir="auto" class="json">[\n  1,\n  2\n]</dd>' in page
     assert 'data-status="done"' in page
     assert '<pre class="tool-result-text" tabindex="0">3</pre>' in page
     assert "<h1>Sums</h1>" in page
@@ -467,6 +467,39 @@ def test_an_answer_that_failed_half_way_broke_off(signed_in: Client, person: Use
 
     assert '<p class="notice-text">The answer broke off.</p>' in page
     assert '<p class="notice-detail">Cut.</p>' in page
+
+
+def test_an_answer_that_the_models_limit_cut_off_can_be_continued(signed_in: Client, person: User) -> None:
+    """After a reload as well, and only at the end of the conversation."""
+    row = keep(ConversationFactory.create(owner=person), said("Talk"), answered({"type": "text", "text": "Half an"}))
+    Revision.objects.filter(pk=row.head_id).update(outcome={"type": "max-tokens"})
+    page = body(signed_in, f"/c/{row.pk}/")
+    assert page.index("Half an") < page.index("The answer was cut off") < page.index('data-offer="continue"')
+
+    keep(row, said("Continue."), answered({"type": "text", "text": "answer."}))
+    transcript = body(signed_in, f"/c/{row.pk}/").split("<template")[0]
+    assert "The answer was cut off" not in transcript
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "decision"),
+    [
+        ("The user rejected this call. Not today.", "rejected", "Rejected"),
+        ("Nobody answered in time.", "rejected", "Not answered in time"),
+        ("this tool may not be used", "not-executed", ""),
+    ],
+)
+def test_how_a_question_was_decided_stays_to_be_seen(
+    signed_in: Client, person: User, text: str, status: str, decision: str
+) -> None:
+    outcome = result(text, status="error", execution="not-executed")
+    row = keep(
+        ConversationFactory.create(owner=person), said("go"), answered(call("sum", {})), answered(outcome, role="tool")
+    )
+    page = body(signed_in, f"/c/{row.pk}/")
+
+    assert f'data-call-id="call_1" data-status="{status}"' in page
+    assert f'<span class="tool-decision"{"" if decision else " hidden"}>{decision}</span>' in page
 
 
 def test_a_new_chat_costs_a_fixed_number_of_queries(

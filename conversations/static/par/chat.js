@@ -25,7 +25,7 @@ export class Chat {
     this.#list = list;
     this.#version = page.dataset.version === "" ? null : Number(page.dataset.version);
     const transcript = page.querySelector("#transcript");
-    this.transcript = new Transcript(transcript);
+    this.transcript = new Transcript(transcript, page.querySelector("#newest"));
     this.connection = new Connection(`${page.dataset.basePath}/ws`, Number(page.dataset.largestFrame), {
       onFrame: (frame) => this.#receive(frame),
       onOpen: () => this.follower.subscribe(),
@@ -137,6 +137,7 @@ export class Chat {
 
   #changed(state, event) {
     this.transcript.update(state, event);
+    this.#list.mark(state.conversationId, state);
     if (this.composer.mode !== "sending" || state.ended === false) {
       this.composer.mode = state.ended ? "ready" : "running";
     }

@@ -3,6 +3,10 @@
 import { uuid } from "./socket.js";
 
 const TALLEST = 8; // lines
+const touchOnly = matchMedia("(hover: none) and (pointer: coarse)"); // no Shift + Enter there: Enter makes a new line
+
+/* Whether Enter belongs to an input method; Safari ends the composition before it tells of the key. */
+const composing = ({ isComposing, keyCode }) => isComposing || keyCode === 229;
 
 export class Composer {
   #form;
@@ -29,7 +33,7 @@ export class Composer {
       this.submit();
     });
     this.#box.addEventListener("keydown", (event) => {
-      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+      if (event.key !== "Enter" || event.shiftKey || composing(event) || touchOnly.matches) return;
       event.preventDefault();
       this.submit();
     });

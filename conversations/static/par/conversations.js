@@ -27,6 +27,14 @@ export class ConversationList {
     localise(time);
     this.list.prepend(item);
   }
+
+  /* Show whether an answer is being written in a conversation, or waits for a person. */
+  mark(id, { ended, interrupt }) {
+    const item = this.list.querySelector(`[data-conversation-id="${CSS.escape(id)}"]`);
+    if (item === null) return; // on another page of the list
+    if (ended) delete item.dataset.run;
+    else item.dataset.run = interrupt ? "waiting" : "running";
+  }
 }
 
 /* The hour for the last day, the date before that, in the reader's own zone. */

@@ -1,6 +1,8 @@
 /* The HTML that the server made of a run's text and reasoning. This is the one place where HTML enters the page:
    it comes from conversations/rendering.py, which lets nothing through but a short list of harmless tags. */
 
+import { addCopying } from "./copying.js";
+
 const NOTHING = new Map();
 
 export class Rendered {
@@ -28,6 +30,7 @@ export class Rendered {
       if (this.#painted.get(place) === html) continue;
       place.innerHTML = html;
       this.#painted.set(place, html);
+      addCopying(place);
     }
     return parts.size > 0;
   }

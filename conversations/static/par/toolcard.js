@@ -1,16 +1,13 @@
 /* The card of one tool call: arguments, progress, the question to a person, the result. */
 
 import { fragment, setText } from "./fragments.js";
+import { decided, refusal } from "./words.js";
 
-const DECISIONS = {
-  approved: "Approved",
-  modified: "Approved with other arguments",
-  rejected: "Rejected",
-  timeout: "Not answered in time",
-};
 const DENIED = new Set(["rejected", "timeout"]);
 
 export class ToolCard {
+  #input = null;
+
   constructor(callId) {
     this.element = fragment("tool");
     this.element.dataset.callId = callId;
@@ -21,17 +18,29 @@ export class ToolCard {
   draw(call, facts) {
     setText(this.#part("name"), call.name);
     this.element.setAttribute("aria-label", `Tool call: ${call.name}`);
-    const input = facts.decision?.arguments ?? call.input; // what is run, not what was proposed
-    setText(this.#part("arguments-text"), input ? JSON.stringify(input, null, 2) : call.text);
-    this.element.dataset.status = status(call, facts);
+    this.#drawArguments(facts.decision?.arguments ?? facts.tool?.arguments ?? call.input, call.text ?? "");
+    const decision = facts.decision ?? refusal(facts.result);
+    this.element.dataset.status = status(call, { ...facts, decision });
     this.#drawProgress(facts);
     this.#drawQuestion(facts.interrupt);
-    this.#drawDecision(facts.decision);
+    this.#drawDecision(decision);
     this.#drawResult(facts.result);
   }
 
   #part(name) {
     return this.element.querySelector(`.tool-${name}`);
+  }
+
+  /* What is run, not what was proposed: a list of names and values, or the text while the model writes it. */
+  #drawArguments(input, text) {
+    const list = this.#part("fields");
+    const fields = Object.entries(input ?? {});
+    list.hidden = fields.length === 0;
+    this.#part("arguments-text").hidden = fields.length > 0;
+    setText(this.#part("arguments-text"), input ? "{}" : text);
+    if (this.#input === input) return;
+    this.#input = input;
+    list.replaceChildren(...fields.map(field));
   }
 
   #drawProgress({ tool, result }) {
@@ -69,8 +78,8 @@ export class ToolCard {
 
   #drawDecision(decision) {
     if (decision === undefined) return;
-    const where = this.element.dataset.decidedHere || decision.kind === "timeout" ? "" : " in another window";
-    setText(this.#part("decision"), DECISIONS[decision.kind] + where);
+    const here = this.element.dataset.decidedHere || decision.before || decision.kind === "timeout";
+    setText(this.#part("decision"), decided(decision.kind) + (here ? "" : " in another window"));
     this.#part("decision").hidden = false;
   }
 
@@ -79,6 +88,16 @@ export class ToolCard {
     setText(this.#part("result-text"), text);
     this.#part("result").hidden = text === "";
   }
+}
+
+/* A text is shown as it is; anything else, and a text that shows nothing, as JSON. */
+function field([name, value]) {
+  const item = fragment("field");
+  const plain = typeof value === "string" && value.trim() !== "";
+  item.querySelector("dt").textContent = name;
+  item.querySelector("dd").textContent = plain ? value : JSON.stringify(value, null, 2);
+  item.querySelector("dd").classList.toggle("json", !plain);
+  return item;
 }
 
 function status(call, { tool, result, interrupt, ended, decision }) {

@@ -1,5 +1,6 @@
 /* All runs that this page has seen, below the stored messages that came with it. */
 
+import { addCopying, listenForCopying } from "./copying.js";
 import { announce } from "./fragments.js";
 import { Rendered } from "./rendered.js";
 import { RunView } from "./run.js";
@@ -16,13 +17,30 @@ export class Transcript {
   #changed = new Set();
   #due = false;
   #atEnd = true;
+  #newest;
 
-  constructor(root) {
+  /* `newest` is the button that leads to what came below while somebody read above. */
+  constructor(root, newest) {
     this.#root = root;
+    this.#newest = newest;
+    addCopying(root);
+    listenForCopying(root);
     this.#complete = new Set([...root.querySelectorAll(".run")].map(({ dataset }) => dataset.executionId));
-    addEventListener("scroll", () => (this.#atEnd = distance() < NEAR), { passive: true });
+    addEventListener("scroll", () => this.#scrolled(), { passive: true });
+    newest.addEventListener("click", () => this.#toNewest());
     new ResizeObserver(() => this.#follow()).observe(root);
     this.#follow();
+  }
+
+  #scrolled() {
+    this.#atEnd = distance() < NEAR;
+    if (this.#atEnd) this.#newest.hidden = true;
+  }
+
+  #toNewest() {
+    this.#atEnd = true;
+    this.#newest.hidden = true;
+    toEnd();
   }
 
   /* An empty chat is read from its beginning. */
@@ -35,8 +53,7 @@ export class Transcript {
     this.#expected = new RunView(this.#rendered);
     this.#expected.expect(text);
     this.#root.append(this.#expected.element);
-    this.#atEnd = true;
-    toEnd();
+    this.#toNewest();
   }
 
   /* The server has taken the message up as this run. */
@@ -66,6 +83,11 @@ export class Transcript {
       this.#root.insertBefore(view.element, this.#expected?.element ?? null);
     }
     const run = this.#runs.get(state.executionId);
+    if (run.kept) return;
+    if (state.revision && run.state?.ended && !run.state.revision) {
+      this.keep(state.executionId, state.revision.version);
+      return;
+    }
     run.state = state;
     if (state.interrupt) this.#asked(run, state);
     if (event?.type === "interrupt-resolved") this.#answered(run, event);
@@ -76,10 +98,12 @@ export class Transcript {
     this.#later(run);
   }
 
-  /* A turn that had not ended well is part of the conversation from now on. */
+  /* A turn that had not ended well is part of the conversation from now on. It stays as it was drawn: the server keeps
+     less of a half-written message than was seen, and numbers its blocks anew. */
   keep(executionId, version) {
     const run = this.#runs.get(executionId);
     if (run?.state) {
+      run.kept = true;
       run.state.revision ??= { version };
       this.#later(run);
       return;
@@ -90,6 +114,7 @@ export class Transcript {
   }
 
   store(frame) {
+    if (this.#runs.get(frame.executionId)?.kept) return;
     this.#rendered.store(frame);
     this.redraw(frame.executionId);
   }
@@ -129,6 +154,7 @@ export class Transcript {
     const changed = [...this.#changed];
     this.#changed.clear();
     for (const { view, state } of changed) view.draw(state);
+    if (!this.#atEnd) this.#newest.hidden = false;
   }
 }
 

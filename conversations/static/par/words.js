@@ -35,9 +35,23 @@ function failure(error, answered) {
   return { text, detail: complete.includes(error.code) ? "" : detail };
 }
 
-/* Whether the model had answered anything. */
+/* How a question about a tool was decided, in words. */
+export function decided(kind) {
+  return vocabulary().decisions[kind];
+}
+
+/* How a call was decided whose result this is; undefined where it ran, or nobody was asked. */
+export function refusal(result) {
+  if (result?.execution !== "not-executed") return undefined;
+  const text = result.content.map((block) => block.text).join("");
+  const found = Object.entries(vocabulary().refusals).find(([, opening]) => text.startsWith(opening));
+  return found && { kind: found[0], before: true };
+}
+
+/* Whether the model had answered anything; a thought or half a call is no answer. */
 function begun({ messages, streamed }) {
-  return messages.some(({ role }) => role === "assistant") || streamed.some(({ text }) => text.trim() !== "");
+  const written = streamed.some(({ type, text }) => type === "text" && text.trim() !== "");
+  return written || messages.some(({ role }) => role === "assistant");
 }
 
 function whole(text) {
