@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.http import HttpRequest
 from ninja.errors import HttpError
 from ninja.security.base import AuthBase
 from ninja.utils import check_csrf
 
-from conversations.credentials import SESSION_SCOPES, Credential, bearer_token
+from conversations.api.serving import in_database
+from conversations.credentials import SESSION_SCOPES, Credential, bearer_token, session_users
 
 
 class SessionOrBearer(AuthBase):
@@ -30,15 +30,14 @@ class SessionOrBearer(AuthBase):
     async def __call__(self, request: HttpRequest) -> Credential | None:
         header = request.headers.get("Authorization")
         if header is not None:
-            return await sync_to_async(self._of_token)(header)
-        if settings.SESSION_COOKIE_NAME not in request.COOKIES:
+            return await in_database(request, self._of_token, header)
+        key = request.COOKIES.get(settings.SESSION_COOKIE_NAME)
+        if key is None:
             return None
         if check_csrf(request):
             raise HttpError(403, "CSRF check failed")
-        user: Any = await request.auser()
-        if not user.is_authenticated:
-            return None
-        return Credential(user, SESSION_SCOPES, session_key=request.session.session_key)
+        user = (await in_database(request, session_users, [key])).get(key)
+        return None if user is None else Credential(user, SESSION_SCOPES, session_key=key)
 
     def _of_token(self, header: str) -> Credential | None:
         token = bearer_token(header)

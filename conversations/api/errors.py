@@ -18,6 +18,8 @@ from agent.runtime.exceptions import AgentError
 
 logger = logging.getLogger("conversations.api")
 
+RETRY_AFTER = 5  # seconds
+
 STATUS = {
     "INVALID_ARGUMENT": 400,
     "AUTH_REQUIRED": 401,
@@ -34,6 +36,7 @@ STATUS = {
     "RATE_LIMITED": 429,
     "INTERNAL_ERROR": 500,
     "DRAINING": 503,
+    "NOT_SERVED": 503,
 }
 _CODES = {
     400: "INVALID_ARGUMENT",
@@ -54,6 +57,10 @@ def problem(status: int, code: str, message: str, **more: Any) -> HttpResponse:
     response = HttpResponse(body, status=status, content_type="application/json")
     if status == 401:
         response["WWW-Authenticate"] = "Bearer"
+    if status == 415:
+        response["Accept"] = "application/json"
+    if code in ("DRAINING", "RATE_LIMITED"):
+        response["Retry-After"] = str(RETRY_AFTER)
     return response
 
 
@@ -73,6 +80,8 @@ def install(api: NinjaAPI) -> None:
 
     @api.exception_handler(HttpError)
     def http_error(request: HttpRequest, error: HttpError) -> HttpResponse:
+        if isinstance(error.__cause__, AgentError):  # of the parser
+            return refused(request, error.__cause__)
         return problem(error.status_code, _CODES.get(error.status_code, "INVALID_ARGUMENT"), str(error))
 
     @api.exception_handler(AuthenticationError)

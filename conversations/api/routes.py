@@ -13,14 +13,17 @@ from agent.models import AgentProfile
 from conversations import store
 from conversations.api.auth import SessionOrBearer, credential
 from conversations.api.errors import install
+from conversations.api.executions import router as executions
+from conversations.api.parsing import JsonParser
 from conversations.api.schemas import AgentList, AgentRow, ConversationList, ConversationRow, ConversationSnapshot
 from conversations.api.tickets import router as tickets
 from conversations.models import Conversation, User
 
 READ = SessionOrBearer("read")
 
-api = NinjaAPI(title="PAR", version="1", urls_namespace="par-api", docs_url=None, auth=READ)
+api = NinjaAPI(title="PAR", version="1", urls_namespace="par-api", docs_url=None, auth=READ, parser=JsonParser())
 install(api)
+api.add_router("/executions", executions)
 api.add_router("/tickets", tickets)
 
 

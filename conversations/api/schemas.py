@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from agent.runtime.messages import Value
+from pydantic import Field
+
+from agent.runtime.events import Interrupt, Outcome, RunPhase
+from agent.runtime.messages import AgentMessage, Usage, Value
+from agent.runtime.state import RunStatus
 from conversations.models import Conversation
+
+EVENT_EXAMPLE = """\
+id: 6
+event: block-delta
+data: {"type":"block-delta","executionId":"…","seq":6,"index":0,"delta":{"type":"text","text":"Hel"}}
+
+"""
 
 
 class ConversationRow(Value):
@@ -59,3 +70,119 @@ class AgentList(Value):
     """The agents that the caller may use."""
 
     agents: tuple[AgentRow, ...]
+
+
+class Started(Value):
+    """A run that was started, now or with the same key before (`created` false)."""
+
+    execution_id: UUID
+    conversation_id: UUID
+    created: bool
+
+
+class Stopped(Value):
+    """The state of a run after somebody stopped it."""
+
+    execution_id: UUID
+    status: RunStatus
+
+
+class Responded(Value):
+    """An interrupt that was answered."""
+
+    execution_id: UUID
+    interrupt_id: str
+
+
+class ResultTaken(Value):
+    """A call of a front-end tool that was answered."""
+
+    execution_id: UUID
+    call_id: str
+
+
+class ConversationHead(Value):
+    """A conversation after a change."""
+
+    conversation: ConversationRow
+
+
+class WrittenBlock(Value):
+    """A block of the message that is being written; `text` holds the arguments of a call, too."""
+
+    index: int
+    type: Literal["text", "reasoning", "tool-call"]
+    call_id: str
+    name: str
+    text: str
+    stopped: bool
+
+
+class WrittenMessage(Value):
+    """The message that is being written, or was when the run ended."""
+
+    message_id: str
+    blocks: tuple[WrittenBlock, ...]
+
+
+class ToolRunRow(Value):
+    """A tool that was started in a run."""
+
+    call_id: str
+    tool_name: str
+    arguments: dict[str, Any]
+    status: Literal["running", "completed"]
+    is_error: bool
+    progress: tuple[str, ...]
+
+
+class RevisionRow(Value):
+    """The revision that holds a run; `version` is the conversation's from then on."""
+
+    id: UUID
+    number: int
+    version: int
+
+
+class Failure(Value):
+    """Why a run failed."""
+
+    code: str
+    message: str
+    retryable: bool
+
+
+class ExecutionRow(Value):
+    """A run: the state of a `snapshot`, and when it was."""
+
+    execution_id: UUID
+    conversation_id: UUID
+    agent: str
+    seq: int
+    status: RunStatus
+    phase: RunPhase | None
+    messages: tuple[AgentMessage, ...]
+    current: WrittenMessage | None
+    tools: tuple[ToolRunRow, ...]
+    interrupt: Interrupt | None
+    interrupt_call_id: str | None
+    revision: RevisionRow | None
+    outcome: Annotated[Outcome, Field(discriminator="type")] | None
+    error: Failure | None
+    created_at: datetime
+    finished_at: datetime | None
+    usage: Usage | None
+
+
+class Problem(Value):
+    """What was refused and why; `current_revision` comes with `CONVERSATION_CONFLICT`."""
+
+    code: str
+    message: str
+    current_revision: int | None = None
+
+
+class ErrorBody(Value):
+    """The one shape of errors."""
+
+    error: Problem
