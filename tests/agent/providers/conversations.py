@@ -1,0 +1,148 @@
+"""Random conversations as the site can hold them, for tests of the requests that every protocol builds.
+
+A conversation is made of turns: something from the user, then steps of an answer with their tools. A turn may have been
+answered, cut off, cancelled before or between two tools, or have failed before a word came; it may have been imported,
+with ids and names of another product and results that are missing, late or double.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from hypothesis import strategies as st
+
+from agent.runtime.messages import (
+    AgentMessage,
+    Base64Source,
+    ImageBlock,
+    ModelState,
+    ReasoningBlock,
+    TextBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+    UrlSource,
+)
+from agent.runtime.tools import ToolDefinition
+
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+TEXTS = st.sampled_from(["Hello", "", " ", "\n\t", "Ünïcode 🎉", "a\nb", '{"a": 1}', "x" * 300, "</think>", "\ufffd"])
+NAMES = st.sampled_from(["look", "local.look", "local_look", "mcp.server.find", "Look", "n" * 100, "gone-for-good"])
+CALL_IDS = st.sampled_from(["call-{}", "toolu {} ü", "search:{}", "call_{}" + "x" * 90, "{}"])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.floats(allow_nan=False) | TEXTS,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXTS, inner, max_size=2),
+    max_leaves=4,
+)
+INPUTS = st.dictionaries(st.sampled_from(["city", "", "ü", "a b"]), VALUES, max_size=2)
+IMAGES = st.one_of(
+    st.builds(UrlSource, url=st.sampled_from(["https://example.com/a.png", "http://127.0.0.1/a.gif"])),
+    st.builds(
+        Base64Source,
+        media_type=st.sampled_from(["image/png", "image/jpeg", "image/gif", "image/webp", "image/tiff", "text/html"]),
+        data=st.just(PIXEL),
+    ),
+)
+SCHEMAS: list[dict[str, Any]] = [
+    {},
+    {"type": "object"},
+    {"type": "object", "properties": {"city": {"type": "string", "minLength": 1}}, "required": ["city"]},
+    {"type": "object", "properties": {"at": {"$ref": "#/$defs/node"}}, "$defs": {"node": {"type": "integer"}}},
+    {"$ref": "#/$defs/n", "$defs": {"n": {"type": "object", "properties": {"next": {"$ref": "#/$defs/n"}}}}},
+    {"anyOf": [{"type": "object", "properties": {"a": {"type": "null"}}}, {"type": "object"}]},
+    {"type": "array"},
+]
+
+
+@st.composite
+def conversations(draw: st.DrawFn, *, max_turns: int = 5) -> tuple[AgentMessage, ...]:
+    """A conversation up to where the model is asked again; the last turn may be in the middle of its tools."""
+    messages: list[AgentMessage] = []
+    if draw(st.booleans()):
+        messages.append(_message("system", 0, [TextBlock(text=draw(TEXTS))]))
+    for turn in range(draw(st.integers(1, max_turns))):
+        messages += draw(_turn(turn))
+    if draw(st.integers(0, 3)):
+        messages.append(_message("user", len(messages), [TextBlock(text="Well?")]))
+    return tuple(message.model_copy(update={"id": f"message-{at}"}) for at, message in enumerate(messages))
+
+
+@st.composite
+def _turn(draw: st.DrawFn, turn: int) -> list[AgentMessage]:
+    said = draw(st.lists(st.builds(TextBlock, text=TEXTS) | st.builds(ImageBlock, source=IMAGES), max_size=3))
+    messages = [_message("user", turn, said)]
+    for step in range(draw(st.integers(0, 3))):
+        calls = draw(_calls(f"{turn}-{step}"))
+        blocks = draw(st.lists(st.builds(TextBlock, text=TEXTS) | st.builds(ReasoningBlock, text=TEXTS), max_size=3))
+        messages.append(_message("assistant", turn, [*blocks, *calls]))
+        messages += draw(_results(calls))
+    return messages
+
+
+@st.composite
+def _calls(draw: st.DrawFn, mark: str) -> list[ToolCallBlock]:
+    form = draw(CALL_IDS)
+    return [
+        ToolCallBlock(call_id=form.format(f"{mark}-{at}"), name=draw(NAMES), input=draw(INPUTS))
+        for at in range(draw(st.integers(0, 3)))
+    ]
+
+
+@st.composite
+def _results(draw: st.DrawFn, calls: Sequence[ToolCallBlock]) -> list[AgentMessage]:
+    """What became of the calls: mostly one result each, in any order; perhaps with a word of the user between."""
+    messages: list[AgentMessage] = []
+    for call in draw(st.permutations(calls)):
+        for _ in range(draw(st.sampled_from([1, 1, 1, 1, 1, 1, 0, 2]))):
+            block = ToolResultBlock(
+                call_id=call.call_id,
+                name=call.name,
+                status=draw(st.sampled_from(["success", "error"])),
+                content=tuple(draw(st.lists(st.builds(TextBlock, text=TEXTS), max_size=2))),
+                execution=draw(st.sampled_from(["completed", "not-executed", "unknown", "result-omitted"])),
+            )
+            messages.append(_message("tool", 0, [block]))
+        if not draw(st.integers(0, 9)):
+            messages.append(_message("user", 0, [TextBlock(text="Meanwhile.")]))
+    return messages
+
+
+@st.composite
+def tool_lists(draw: st.DrawFn) -> tuple[ToolDefinition, ...]:
+    """The tools of a request, some of which no provider can be told about."""
+    names = draw(st.lists(NAMES, unique=True, max_size=4))
+    return tuple(
+        ToolDefinition(name=name, description="A tool.", input_schema=draw(st.sampled_from(SCHEMAS))) for name in names
+    )
+
+
+@st.composite
+def states(
+    draw: st.DrawFn,
+    messages: Sequence[AgentMessage],
+    format: str,
+    extra: Callable[[AgentMessage], st.SearchStrategy[list[Any]]] = lambda message: st.just([]),
+) -> ModelState | None:
+    """A model state that fits a conversation: the provider's ids of some calls, and `extra(message)` of some answers.
+
+    It has been through JSON, as one from the database.
+    """
+    if draw(st.booleans()):
+        return None
+    answers = [message for message in messages if message.role == "assistant"]
+    calls = [call.call_id for message in answers for call in message.tool_calls]
+    ids = {
+        call: draw(st.sampled_from([f"theirs-{at}", "the-same"]))
+        for at, call in enumerate(calls)
+        if draw(st.booleans())
+    }
+    extras = {message.id: draw(extra(message)) for message in answers if draw(st.integers(0, 2))}
+    extras = {id: value for id, value in extras.items() if value}
+    parts = {"callIds": ids, "extras": extras}
+    state = ModelState(format=format, data={name: part for name, part in parts.items() if part})
+    return ModelState.model_validate_json(state.model_dump_json(by_alias=True))
+
+
+def _message(role: Any, at: int, blocks: Sequence[Any]) -> AgentMessage:
+    return AgentMessage(id=f"message-{at}", role=role, blocks=tuple(blocks))
