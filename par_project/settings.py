@@ -16,6 +16,7 @@ from django.templatetags.static import static
 
 from agent.conf import ParSettings, django_secret
 from agent.keys import development_keys
+from par_project import __version__
 from par_project.database import database, redis_url
 
 django_stubs_ext.monkeypatch()
@@ -57,6 +58,7 @@ INSTALLED_APPS = [
 
 # Every one of these works in asynchronous requests without a thread of its own.
 MIDDLEWARE = [
+    "conversations.health.HealthMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "par_project.policy.SitePolicyMiddleware",
     "conversations.sessions.SessionKeyMiddleware",
@@ -70,6 +72,7 @@ MIDDLEWARE = [
     "conversations.api.errors.EnvelopeMiddleware",
 ]
 
+VERSION = __version__
 ROOT_URLCONF = "par_project.urls"
 ASGI_APPLICATION = "par_project.asgi.application"
 

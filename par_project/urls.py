@@ -8,7 +8,6 @@ from django.contrib import admin
 from django.urls import include, path
 
 from conversations.api import api
-from conversations.health import healthz, readyz
 
 # Without this the admin has a sign-in of its own, without a throttle and without a second factor.
 admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
@@ -16,8 +15,6 @@ admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-a
 urlpatterns = [
     path("admin/", admin.site.urls),
     path("accounts/", include("allauth.urls")),
-    path("healthz", healthz),
-    path("readyz", readyz),
     path(f"{settings.PAR.base_path.strip('/')}/", api.urls),
     path("", include("conversations.urls")),
 ]
