@@ -7,7 +7,7 @@ is delivered in one piece, byte by byte, and as the case describes.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -16,22 +16,22 @@ from typing import Any, Literal
 
 import orjson
 
-from agent.providers.config import ModelConfig, ProtocolName
+from agent.management.wire_forms import FORMS, WireForm, replay_differences
+from agent.providers.config import ModelConfig
 from agent.providers.failures import MAX_RETRY_AFTER
 from agent.providers.registry import build_model
 from agent.providers.transport import Transport
 from agent.runtime.assembly import AssembledCall, MessageAssembler
 from agent.runtime.cancellation import CancelSignal
 from agent.runtime.limits import DEFAULT_LIMITS
-from agent.runtime.messages import AgentMessage, ReasoningBlock, TextBlock, ToolCallBlock, tool_result
+from agent.runtime.messages import AgentMessage, ModelState, ReasoningBlock, TextBlock, ToolCallBlock, tool_result
 from agent.runtime.model import Model, ModelRequest
 from agent.runtime.preflight import check_stop
 from agent.runtime.tools import ToolDefinition
-from agent.testing.http_provider import ScriptedAnswer, ScriptedProvider
-
-ADAPTERS: dict[str, ProtocolName] = {"chat": "openai-chat"}
+from agent.testing.http_provider import ReceivedRequest, ScriptedAnswer, ScriptedProvider
 
 _QUESTION = AgentMessage(id="message-question", role="user", blocks=(TextBlock(text="Please."),))
+_MEANWHILE = TextBlock(text="And hurry.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +83,16 @@ async def replay(case: Case, transport: Transport) -> list[str]:
     """
     differences: list[str] = []
     name = "delivery"
+    form = FORMS[case.api]
     try:
         deliveries = list(case.answers())
         whole = deliveries[0][1]
+        # The requests that follow get the same answer, so that its call ids come once more (B09).
+        following = [ScriptedAnswer(form.ending), whole] if case.expect.get("continue") else [whole]
         for name, answer in deliveries:
-            # The requests that follow get the same answer, so that its call ids come once more (B09).
-            async with ScriptedProvider(answer, whole, repeat=True) as provider:
-                config = ModelConfig(ADAPTERS[case.api], "scripted", provider.url, "sk-replay", allow_private=True)
-                found = await _Reading(case, build_model(config, transport)).check(provider)
+            async with ScriptedProvider(answer, *following, repeat=True) as provider:
+                config = ModelConfig(form.protocol, "scripted", provider.url, "sk-replay", allow_private=True)
+                found = await _Reading(case, form, build_model(config, transport)).check(provider)
             differences += [f"{name}: {difference}" for difference in found]
     except Exception as error:
         differences.append(" ".join(f"{name}: {type(error).__name__}: {error}".split()))
@@ -100,8 +102,9 @@ async def replay(case: Case, transport: Transport) -> list[str]:
 class _Reading:
     """Reads one case once and compares."""
 
-    def __init__(self, case: Case, model: Model) -> None:
+    def __init__(self, case: Case, form: WireForm, model: Model) -> None:
         self._case = case
+        self._form = form
         self._model = model
         self._tools = tuple(
             ToolDefinition(name=name, description="A tool of the case.", input_schema={"type": "object"})
@@ -112,21 +115,40 @@ class _Reading:
         history = [_QUESTION]
         first = await self._read(ModelRequest("message-1", tuple(history), self._tools))
         found = self._differences(first)
-        calls = _calls(first)
         if found or first.stop is None:
             return found
+        answered = len(provider.requests)
         history += self._turn("message-1", first)
-        request = ModelRequest("message-2", tuple(history), self._tools, first.stop.model_state)
-        second = await self._read(request)
+        second = await self._read(ModelRequest("message-2", tuple(history), self._tools, _state(first)))
         if second.stop is not None:
             history += self._turn("message-2", second)
-            state = second.stop.model_state
-            await self._read(ModelRequest("message-3", tuple(history), self._tools, state))
-        for round_, received in enumerate(provider.requests[1:], start=1):
-            found += _id_differences(received.json["messages"], len(calls) * round_)
-        for call, wire in zip(self._case.expect["tool_calls"], _wire_calls(provider.requests[1].json), strict=True):
-            if call.get("provider_id", wire["id"]) != wire["id"]:
-                found.append(f"provider id {wire['id']!r} instead of {call['provider_id']!r}")
+            await self._read(ModelRequest("message-3", tuple(history), self._tools, _state(second)))
+        if self._case.expect.get("continue"):
+            found += self._replay_differences(provider.requests[1:answered])
+            return found
+        for round_, received in enumerate(provider.requests[answered:], start=1):
+            found += self._broken_rules(received.json, len(_calls(first)) * round_)
+        return found + self._replay_differences(provider.requests[answered : answered + 1])
+
+    def _broken_rules(self, request: dict[str, Any], calls: int) -> list[str]:
+        called, answered = self._form.call_ids(request), self._form.answered_ids(request)
+        rules: list[tuple[str, Callable[[], bool]]] = [
+            (f"{calls} calls in the next request", lambda: len(called) == calls),
+            ("distinct call ids", lambda: len(set(called)) == len(called) and all(called)),
+            ("one result for each call, in order", lambda: answered == called),
+        ]
+        broken = [rule for rule, holds in rules if not holds()] + self._form.broken_rules(request)
+        return [f"broken rule: {rule}" for rule in broken]
+
+    def _replay_differences(self, requests: Sequence[ReceivedRequest]) -> list[str]:
+        """Return how the request that follows the answer differs from what it must say of that answer."""
+        if not requests:
+            return ["no request went on with the answer"]
+        expect, request = self._case.expect, requests[0].json
+        found = replay_differences(self._form.said(request), expect["replay"]) if "replay" in expect else []
+        for call, id in zip(expect["tool_calls"], self._form.call_ids(request), strict=True):
+            if call.get("provider_id", id) != id:
+                found.append(f"provider id {id!r} instead of {call['provider_id']!r}")
         return found
 
     async def _read(self, request: ModelRequest) -> MessageAssembler:
@@ -137,20 +159,23 @@ class _Reading:
         return assembler
 
     def _turn(self, message_id: str, read: MessageAssembler) -> list[AgentMessage]:
-        """Return the messages that a run would add: the answer and a result for each call."""
+        """Return what follows: the answer, its results with the last call first, and a word of the user."""
         blocks: list[Any] = []
         for block in read.blocks():
             if isinstance(block, AssembledCall):
                 blocks.append(ToolCallBlock(call_id=block.call_id, name=block.name, input=block.arguments or {}))
             else:
                 blocks.append(block)
+        meanwhile = AgentMessage(id=f"{message_id}-meanwhile", role="user", blocks=(_MEANWHILE,))
         if not blocks:
-            return []
-        added = [AgentMessage(id=message_id, role="assistant", blocks=tuple(blocks))]
-        for call in added[0].tool_calls:
-            result = tool_result(call, "Done.", status="success", execution="completed")
-            added.append(AgentMessage(id=f"{message_id}-{call.call_id}", role="tool", blocks=(result,)))
-        return added
+            return [meanwhile]
+        answer = AgentMessage(id=message_id, role="assistant", blocks=tuple(blocks))
+        results = [tool_result(call, "Done.", status="success", execution="completed") for call in answer.tool_calls]
+        messages = [
+            AgentMessage(id=f"{message_id}-{result.call_id}", role="tool", blocks=(result,))
+            for result in reversed(results)
+        ]
+        return [_stored(message) for message in (answer, *messages, meanwhile)]
 
     def _differences(self, read: MessageAssembler) -> list[str]:
         found: list[str] = []
@@ -169,18 +194,19 @@ class _Reading:
         compare("tool calls", calls, [{"name": call["name"], "input": call["input"]} for call in expect["tool_calls"]])
         if read.stop is not None:
             check_stop(read.stop.stop_reason, len(calls), len(blocks))
-        usage = read.stop.usage.model_dump() if read.stop is not None and read.stop.usage is not None else {}
+        usage = self._form.usage(read.stop) if read.stop is not None else {}
         for name, count in expect.get("usage", {}).items():
             compare(name, usage.get(name), count)
         compare("error kind", error.kind if error else None, expect.get("error_kind"))
-        if "retryable" in expect:
-            compare("retryable", error is not None and error.retryable, expect["retryable"])
+        if "retryable" in expect:  # a text is the rule of who makes calls again, for errors that allow it
+            wanted = expect["retryable"] if isinstance(expect["retryable"], bool) else True
+            compare("retryable", error is not None and error.retryable, wanted)
         if "refusal" in expect:
             compare("refusal", error.refusal if error else None, expect["refusal"])
         if "retry_after_s" in expect:
-            wanted, actual = self._wait(), error.retry_after if error else None
-            if actual is None or abs(actual - wanted) > 2:
-                found.append(f"retry after {actual!r} instead of {wanted!r} seconds")
+            seconds, actual = self._wait(), error.retry_after if error else None
+            if actual is None or abs(actual - seconds) > 2:
+                found.append(f"retry after {actual!r} instead of {seconds!r} seconds")
         return found
 
     def _wait(self) -> float:
@@ -206,17 +232,12 @@ def _calls(read: MessageAssembler) -> list[AssembledCall]:
     return [block for block in read.blocks() if isinstance(block, AssembledCall)] if read.stop is not None else []
 
 
-def _wire_calls(request: dict[str, Any]) -> list[dict[str, Any]]:
-    return [call for message in request["messages"] for call in message.get("tool_calls", ())]
+def _stored(message: AgentMessage) -> AgentMessage:
+    """Return a message as it comes back from a database."""
+    return AgentMessage.from_wire(orjson.loads(orjson.dumps(message.to_wire(), option=orjson.OPT_SORT_KEYS)))
 
 
-def _id_differences(messages: list[dict[str, Any]], expected: int) -> list[str]:
-    """Return what is wrong with the call ids of a request: each is there twice, once as call and once as result."""
-    called = [call["id"] for message in messages for call in message.get("tool_calls", ())]
-    answered = [message["tool_call_id"] for message in messages if message["role"] == "tool"]
-    rules: list[tuple[str, Callable[[], bool]]] = [
-        (f"{expected} calls in the next request", lambda: len(called) == expected),
-        ("distinct call ids", lambda: len(set(called)) == len(called) and all(called)),
-        ("one result for each call, in order", lambda: answered == called),
-    ]
-    return [f"broken rule: {rule}" for rule, holds in rules if not holds()]
+def _state(read: MessageAssembler) -> ModelState | None:
+    """Return the model state after an answer as it comes back from a database."""
+    state = read.stop.model_state if read.stop is not None else None
+    return state and ModelState.from_wire(orjson.loads(orjson.dumps(state.to_wire(), option=orjson.OPT_SORT_KEYS)))

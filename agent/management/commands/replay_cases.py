@@ -9,7 +9,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from agent.management.replay import ADAPTERS, Case, load_cases, replay
+from agent.management.replay import Case, load_cases, replay
+from agent.management.wire_forms import FORMS
 from agent.providers.transport import Transport
 
 
@@ -37,7 +38,7 @@ class Command(BaseCommand):
         await transport.start()
         try:
             for case in cases:
-                if case.api not in ADAPTERS:
+                if case.api not in FORMS:
                     self.stdout.write(f"skip {case.id}: no adapter for {case.api}")
                 elif differences := await replay(case, transport):
                     failed += 1

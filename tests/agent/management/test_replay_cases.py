@@ -12,11 +12,12 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from agent.management.replay import ADAPTERS, Case, load_cases, replay
+from agent.management.replay import Case, load_cases, replay
+from agent.management.wire_forms import FORMS
 from agent.providers.transport import Transport
 
 CASES = Path(__file__).parents[2] / "cases"
-READABLE = [case for case in load_cases(CASES) if case.api in ADAPTERS]
+READABLE = [case for case in load_cases(CASES) if case.api in FORMS]
 
 
 @pytest.mark.parametrize("case", READABLE, ids=lambda case: case.id)
