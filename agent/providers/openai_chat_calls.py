@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -13,6 +14,9 @@ from agent.runtime.values import clean_text
 
 MAX_NAME = 256
 MAX_CALLS = 256
+
+_MARKS = re.compile(r'\\.|\\\Z|["{}\[\]]', re.DOTALL)
+_BRACKETS = {"{": 1, "[": 1, "}": -1, "]": -1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +30,16 @@ class FinishedCall:
 
 @dataclass(slots=True)
 class _PendingCall:
+    """A call that grows; whether it is whole can be asked after every piece, at the cost of the new pieces only."""
+
     provider_id: str = ""
     name: str = ""
     pieces: list[str] = field(default_factory=list)
+    _looked_at: int = 0
+    _depth: int = 0
+    _in_string: bool = False
+    _escape: bool = False
+    _closed: bool | None = None
 
     @property
     def text(self) -> str:
@@ -36,7 +47,27 @@ class _PendingCall:
 
     @property
     def whole(self) -> bool:
-        return _is_object(self.text)
+        """Whether the pieces are one JSON object so far; decided once, when its last bracket has come."""
+        while self._looked_at < len(self.pieces):
+            piece = self.pieces[self._looked_at]
+            if self._closed is not None:
+                self._closed = self._closed and not piece.strip()
+            elif self._closes(piece):
+                self._closed = is_object("".join(self.pieces[: self._looked_at + 1]))
+            self._looked_at += 1
+        return self._closed is True
+
+    def _closes(self, piece: str) -> bool:
+        """Return whether a piece brings the bracket that closes the first one."""
+        closes = False
+        for mark in _MARKS.findall("\\" + piece if self._escape else piece):
+            self._escape = mark == "\\"  # what it escapes is yet to come
+            if mark == '"':
+                self._in_string = not self._in_string
+            elif mark in _BRACKETS and not self._in_string:
+                self._depth += _BRACKETS[mark]
+                closes = closes or self._depth == 0
+        return closes
 
 
 class PendingCalls:
@@ -71,7 +102,7 @@ class PendingCalls:
         arguments = function.get("arguments")
         if arguments is not None:
             piece = arguments if isinstance(arguments, str) else json.dumps(arguments)
-            self._left -= len(piece)
+            self._left -= len(piece) + 1  # one more, for pieces without end that hold nothing
             call.pieces.append(piece)
 
     def _find(self, index: int | None, provider_id: str, name: str, *, first: bool) -> _PendingCall:
@@ -104,7 +135,7 @@ class PendingCalls:
         """Yield the calls in the order in which they appeared; where the answer was `cut`, only whole ones."""
         for call in self._calls:
             text = call.text
-            if cut and not _is_object(text):
+            if cut and not is_object(text):
                 continue
             if call.name or text.strip():
                 arguments = clean_text(settled_arguments(text))
@@ -146,7 +177,7 @@ def _refuse(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-def _is_object(text: str) -> bool:
+def is_object(text: str) -> bool:
     try:
         return isinstance(orjson.loads(text), dict)
     except ValueError:

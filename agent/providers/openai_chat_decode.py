@@ -6,23 +6,21 @@ it sure that their arguments are whole, and a call that was once started cannot 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias
+from dataclasses import replace
+from typing import Any
 
 import orjson
 
+from agent.providers.decoding import Blocks, count, details_of, is_json, joined_halves, member, tolerant_json, usage_of
 from agent.providers.failures import Scrubber, from_error_object
 from agent.providers.framing import DEFAULT_LIMIT
 from agent.providers.openai_chat_calls import PendingCalls
 from agent.providers.openai_chat_request import STATE_FORMAT
 from agent.providers.prepared import PreparedRequest
-from agent.runtime import ids
-from agent.runtime.messages import MAX_SAFE_INTEGER, StopReason, Usage
-from agent.runtime.model import BlockDelta, BlockStart, BlockStop, MessageStop, ModelEvent, StreamError
+from agent.runtime.messages import StopReason, Usage
+from agent.runtime.model import BlockDelta, MessageStop, ModelEvent, StreamError, UsageDetails
 from agent.runtime.values import clean_text
-
-TextKind: TypeAlias = Literal["text", "reasoning"]
 
 _STOP_REASONS: dict[str, StopReason] = {
     "stop": "end-turn",
@@ -40,18 +38,21 @@ _REASONING_NAMES = ("reasoning_content", "reasoning", "reasoning_details")
 
 
 class ChatDecoder:
-    """The state of one answer; `finished` once it has its finish reason, `ended` once nothing more is to be read."""
+    """The state of one answer; `finished` once it has its finish reason, `ended` once nothing more is to be read.
+
+    `keep_reasoning` puts the reasoning into the model state, for servers that want it back.
+    """
 
     __slots__ = (
+        "_blocks",
         "_call_ids",
         "_calls",
-        "_half",
-        "_index",
-        "_next_index",
-        "_open",
+        "_details",
+        "_kept_reasoning",
         "_prepared",
         "_reasoning_name",
         "_refusal",
+        "_room",
         "_scrub",
         "_stop_reason",
         "_usage",
@@ -59,26 +60,28 @@ class ChatDecoder:
         "finished",
     )
 
-    def __init__(self, prepared: PreparedRequest, scrub: Scrubber, *, limit: int = DEFAULT_LIMIT) -> None:
+    def __init__(
+        self, prepared: PreparedRequest, scrub: Scrubber, *, limit: int = DEFAULT_LIMIT, keep_reasoning: bool = False
+    ) -> None:
         self._prepared = prepared
         self._call_ids: dict[str, str] = {}
         self._scrub = scrub
         self._calls = PendingCalls(limit)
-        self._open: TextKind | None = None
-        self._index = -1
-        self._next_index = 0
-        self._half = ""
+        self._blocks = Blocks()
+        self._kept_reasoning: list[str] | None = [] if keep_reasoning else None
         self._reasoning_name = ""
         self._refusal: list[str] = []
+        self._room = limit  # for what is kept here and shown later
         self._stop_reason: StopReason = "other"
         self._usage: Usage | None = None
+        self._details: UsageDetails | None = None
         self.finished = False
         self.ended = False
 
     def decode(self, payloads: Sequence[bytes]) -> list[ModelEvent]:
         """Return the events of some chunks."""
         out: list[ModelEvent] = []
-        loads = orjson.loads
+        loads, blocks = orjson.loads, self._blocks
         for payload in payloads:
             try:
                 chunk = loads(payload)
@@ -88,15 +91,15 @@ class ChatDecoder:
                     len(delta) == 1
                     and type(text := delta["content"]) is str
                     and text
-                    and self._open == "text"
+                    and blocks.kind == "text"
                     and choice.get("finish_reason") is None
                     and not chunk.get("usage")
                     and "error" not in chunk
                     and not self.finished
-                    and not self._half
+                    and not blocks.half
                 ):
                     # Nearly all chunks are these.
-                    out.append(BlockDelta(self._index, "text", text if "\x00" not in text else clean_text(text)))
+                    out.append(BlockDelta(blocks.index, "text", text if "\x00" not in text else clean_text(text)))
                     continue
             except ValueError:
                 self._odd(payload, out)
@@ -125,12 +128,13 @@ class ChatDecoder:
 
     def close(self, payloads: Sequence[bytes] = ()) -> list[ModelEvent]:
         """Return the events that end the stream; `payloads` is an event whose end never came, used if it is whole."""
-        out = self.decode([payload for payload in payloads if _is_json(payload)])
+        out = self.decode([payload for payload in payloads if payload.strip() == b"[DONE]" or is_json(payload)])
         if self.finished and not self.ended:
             self.ended = True
-            prepared = self._prepared
-            state = prepared.state.plus(self._call_ids, prepared.message_id, ())
-            out.append(MessageStop(self._stop_reason, self._usage, state.to_model_state(STATE_FORMAT)))
+            prepared, reasoning = self._prepared, joined_halves("".join(self._kept_reasoning or ()))
+            extras = (clean_text(reasoning),) if reasoning.strip() else ()
+            state = prepared.state.plus(self._call_ids, prepared.message_id, extras).to_model_state(STATE_FORMAT)
+            out.append(MessageStop(self._stop_reason, self._usage, state, self._details))
         elif not self.ended:
             message = "the provider's answer ended in the middle"
             self._fail(StreamError(message, kind="truncated-stream", retryable=True), out)
@@ -138,7 +142,7 @@ class ChatDecoder:
 
     def _fail(self, error: StreamError, out: list[ModelEvent]) -> None:
         self.ended = True
-        out.append(error)
+        out.append(replace(error, usage=self._usage, details=self._details))
 
     def _odd(self, payload: bytes, out: list[ModelEvent]) -> None:
         """Take in a payload that orjson refused: the end mark, a keep-alive, a cut emoji, or garbage."""
@@ -147,8 +151,8 @@ class ChatDecoder:
             out += self.close()
         elif payload and not payload.startswith(b":"):
             try:
-                chunk = json.loads(payload.decode("utf-8", "replace"))
-            except (ValueError, RecursionError):
+                chunk = tolerant_json(payload)
+            except ValueError:
                 self._fail(StreamError("the provider sent a chunk that is no JSON", retryable=True), out)
             else:
                 self._chunk(chunk, out)
@@ -157,9 +161,13 @@ class ChatDecoder:
         if not isinstance(chunk, dict):
             self._fail(StreamError("the provider sent a chunk that is no object", retryable=True), out)
             return
-        usage = _usage(chunk.get("usage"))
-        if usage is not None:
-            self._usage = usage
+        try:
+            self._object(chunk, out)
+        except (ValueError, RecursionError):  # a number of too many digits, an object of too many levels
+            self._fail(StreamError("the provider sent a chunk that cannot be read"), out)
+
+    def _object(self, chunk: dict[str, Any], out: list[ModelEvent]) -> None:
+        self._count(chunk.get("usage"))
         if self.finished:
             return
         if error := chunk if chunk.get("object") == "error" else chunk.get("error"):
@@ -169,6 +177,7 @@ class ChatDecoder:
         choice = choices[0] if isinstance(choices, list) and choices else None
         if not isinstance(choice, dict):
             return
+        self._count(choice.get("usage"))  # Moonshot puts it there
         delta = choice.get("delta")
         if isinstance(delta, dict):
             self._delta(delta, out)
@@ -176,22 +185,39 @@ class ChatDecoder:
         if isinstance(reason, str) and reason not in ("", "null") and not self.ended:
             self._finish(reason, out)
 
+    def _count(self, value: Any) -> None:
+        usage = usage_of(*(member(value, name) for name in ("prompt_tokens", "completion_tokens", "total_tokens")))
+        if usage is not None:
+            cached = count(member(value, "prompt_tokens_details", "cached_tokens"))
+            self._usage = usage
+            self._details = details_of(
+                cached=member(value, "prompt_cache_hit_tokens") if cached is None else cached,  # DeepSeek's name
+                reasoning=member(value, "completion_tokens_details", "reasoning_tokens"),
+            )
+
     def _delta(self, delta: dict[str, Any], out: list[ModelEvent]) -> None:
-        self._say("reasoning", self._reasoning(delta), out)
+        self._think(self._reasoning_of(delta), out)
         content = delta.get("content")
         if isinstance(content, str):
-            self._say("text", content, out)
+            self._blocks.say("text", content, out)
         elif isinstance(content, list):
             for part in content:
                 if isinstance(part, dict):
-                    self._say("reasoning", _joined(part.get("thinking")), out)
-                    self._say("text", _joined(part.get("text")), out)
+                    self._think(_joined(part.get("thinking")), out)
+                    self._blocks.say("text", _joined(part.get("text")), out)
         if isinstance(refusal := delta.get("refusal"), str):
             self._refusal.append(refusal)
-        if not self._calls.take(delta):
-            self._fail(StreamError("the provider sent more tool arguments than can be kept"), out)
+            self._room -= len(refusal)
+        if not self._calls.take(delta) or self._room < 0:
+            self._fail(StreamError("the provider sent more than can be kept"), out)
 
-    def _reasoning(self, delta: dict[str, Any]) -> str:
+    def _think(self, text: str, out: list[ModelEvent]) -> None:
+        self._blocks.say("reasoning", text, out)
+        if self._kept_reasoning is not None:
+            self._kept_reasoning.append(text)
+            self._room -= len(text)
+
+    def _reasoning_of(self, delta: dict[str, Any]) -> str:
         """Return the reasoning of a delta; of several names that mirror one text the first that spoke counts (B14)."""
         for name in (self._reasoning_name,) if self._reasoning_name else _REASONING_NAMES:
             if text := _joined(delta.get(name)):
@@ -199,33 +225,9 @@ class ChatDecoder:
                 return text
         return ""
 
-    def _say(self, kind: TextKind, text: str, out: list[ModelEvent]) -> None:
-        if not text:
-            return
-        if self._open != kind:
-            self._stop_block(out)
-            self._open, self._index = kind, self._next_index
-            self._next_index += 1
-            out.append(BlockStart(self._index, kind))
-        if self._half or not text.isascii():
-            # An emoji cut between two deltas comes as two halves; the first one waits for the second.
-            text = (self._half + text).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
-            self._half = text[-1] if "\ud800" <= text[-1] <= "\udbff" else ""
-            text = text.removesuffix(self._half)
-        if text:
-            out.append(BlockDelta(self._index, kind, clean_text(text)))
-
-    def _stop_block(self, out: list[ModelEvent]) -> None:
-        if self._open is not None:
-            if self._half:
-                out.append(BlockDelta(self._index, self._open, clean_text(self._half)))
-                self._half = ""
-            out.append(BlockStop(self._index))
-            self._open = None
-
     def _finish(self, reason: str, out: list[ModelEvent]) -> None:
         self.finished = True
-        self._stop_block(out)
+        self._blocks.close(out)
         refusal = "".join(self._refusal)
         if refusal.strip():
             message = self._scrub(f"the model refused: {refusal}")
@@ -245,25 +247,11 @@ class ChatDecoder:
             if not call.name:
                 self._fail(StreamError("the provider sent a tool call without a name", retryable=True), out)
                 return
-            call_id = ids.call_id()
+            call_id = self._blocks.call(self._prepared.names.original(call.name), call.arguments, out)
             if call.provider_id:
                 self._call_ids[call_id] = call.provider_id
-            index, self._next_index = self._next_index, self._next_index + 1
-            out += (
-                BlockStart(index, "tool-call", call_id, self._prepared.names.original(call.name)),
-                BlockDelta(index, "tool-call", call.arguments),
-                BlockStop(index),
-            )
             if self._stop_reason != "max-tokens":
                 self._stop_reason = "tool-use"  # whatever the label said (B10)
-
-
-def _is_json(payload: bytes) -> bool:
-    try:
-        orjson.loads(payload)
-    except ValueError:
-        return payload.strip() == b"[DONE]"
-    return True
 
 
 def _joined(value: Any) -> str:
@@ -274,24 +262,3 @@ def _joined(value: Any) -> str:
         texts = (part.get("text") for part in value if isinstance(part, dict))
         return "".join(text for text in texts if isinstance(text, str))
     return ""
-
-
-def _usage(value: Any) -> Usage | None:
-    if not isinstance(value, dict):
-        return None
-    given, made = _count(value.get("prompt_tokens")), _count(value.get("completion_tokens"))
-    if given is None and made is None:
-        return None
-    total = _count(value.get("total_tokens"))
-    sum_of_both = (given or 0) + (made or 0)
-    return Usage(
-        input_tokens=given or 0,
-        output_tokens=made or 0,
-        total_tokens=total if total is not None else min(sum_of_both, MAX_SAFE_INTEGER),
-    )
-
-
-def _count(value: Any) -> int | None:
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return value if type(value) is int and 0 <= value <= MAX_SAFE_INTEGER else None

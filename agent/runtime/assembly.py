@@ -76,10 +76,7 @@ class MessageAssembler:
                     event.text = clean_text(event.text)
                     self._characters += len(event.text)
                     if self._characters > self._max_characters:
-                        self.failure = LimitExceeded(
-                            f"the model wrote more than {self._max_characters:,} characters",
-                            code="MODEL_OUTPUT_LIMIT_EXCEEDED",
-                        )
+                        self.failure = self._too_long()
                         return accepted
                     self.produced = True
                     block.pieces.append(event.text)
@@ -102,6 +99,10 @@ class MessageAssembler:
                 self.stop = event
                 return accepted
             elif isinstance(event, StreamError):
+                self._characters += len(event.refusal)  # what a provider says instead of an answer is output too
+                if self._characters > self._max_characters:
+                    self.failure = self._too_long()
+                    return accepted
                 self.error = event
                 self.failure = ModelFailed(
                     event.message,
@@ -119,6 +120,10 @@ class MessageAssembler:
         """Say that the stream is over."""
         if not self.ended:
             self.failure = ModelProtocolError("the model stream ended without a message-stop")
+
+    def _too_long(self) -> LimitExceeded:
+        text = f"the model wrote more than {self._max_characters:,} characters"
+        return LimitExceeded(text, code="MODEL_OUTPUT_LIMIT_EXCEEDED")
 
     def _break(self, accepted: list[BlockEvent], what: str) -> list[BlockEvent]:
         self.failure = ModelProtocolError(what)

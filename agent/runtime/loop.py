@@ -102,12 +102,13 @@ async def call_model(run: AgentExecution, call_index: int) -> Answer:
     answer.close()
     run.check()
     answer.stopped = run.now()
+    end = answer.stop or answer.error
+    if end is not None and end.usage is not None:
+        run.usage = add_usage(run.usage, end.usage)
     if answer.failure is not None:
         keep_shown_text(run, answer)
         raise answer.failure
     assert answer.stop is not None
-    if answer.stop.usage is not None:
-        run.usage = add_usage(run.usage, answer.stop.usage)
     if not answer.produced and answer.stop.stop_reason != "max-tokens":
         raise ModelProtocolError("the model answered nothing")
     return answer

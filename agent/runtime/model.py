@@ -113,7 +113,7 @@ class StreamError:
     """The provider failed (R39); nothing follows.
 
     `message` names what happened and carries no secret. `refusal` is the provider's refusal text, to be shown.
-    `retry_after` is in seconds.
+    `retry_after` is in seconds. `usage` is what was spent all the same.
     """
 
     type: ClassVar[str] = "error"
@@ -123,6 +123,8 @@ class StreamError:
     retryable: bool = False
     retry_after: float | None = None
     refusal: str = ""
+    usage: Usage | None = None
+    details: UsageDetails | None = None
 
 
 ModelEvent: TypeAlias = BlockStart | BlockDelta | BlockStop | MessageStop | StreamError
