@@ -289,21 +289,6 @@ def test_what_was_typed_survives_a_reload(page: Page) -> None:
     expect(page.get_by_label("Message", exact=True)).to_have_value("half a thou")
 
 
-def test_a_reader_who_scrolled_up_is_left_alone(open_page: OpenPage) -> None:
-    page = open_page(viewport={"width": 800, "height": 400})
-    say(page, "Tell me a long story")
-    expect(last_answer(page)).to_contain_text("Night 4", timeout=LONG)
-    assert page.evaluate("innerHeight + scrollY > document.documentElement.scrollHeight - 60")
-    page.mouse.wheel(0, -600)
-    page.wait_for_function("innerHeight + scrollY < document.documentElement.scrollHeight - 200")
-    before = page.evaluate("scrollY")
-    expect(last_answer(page)).to_contain_text("Night 6", timeout=LONG)
-
-    assert page.evaluate("scrollY") == before
-    page.get_by_role("button", name="Stop").click()
-    wait_for_end(page)
-
-
 def test_an_empty_chat_is_read_from_its_beginning(open_page: OpenPage) -> None:
     page = open_page(viewport={"width": 640, "height": 200})
     wait_for_end(page)

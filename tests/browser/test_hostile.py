@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-
 from playwright.sync_api import expect
 
 from agent.testing.chat_wire import chat_stream
-from agent.testing.http_provider import ScriptedAnswer, ScriptedProvider
 from tests.browser.chat import card, last_answer, say, wait_for_end
 from tests.browser.conftest import OpenPage
+from tests.browser.scripted import add_agent, provider
 from tests.site import Site
 
 ATTACKS = [
@@ -25,29 +20,6 @@ ATTACKS = [
     "| a |\n|:-:|\n| <script>alert(1)</script> |\n\n",
     "The end.",
 ]
-
-
-@contextmanager
-def provider(*answers: Sequence[bytes]) -> Iterator[str]:
-    """Serve scripted answers from a thread; gives the base address."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    scripted = ScriptedProvider(*(ScriptedAnswer(body) for body in answers))
-    asyncio.run_coroutine_threadsafe(scripted.__aenter__(), loop).result(10)
-    try:
-        yield scripted.url
-    finally:
-        asyncio.run_coroutine_threadsafe(scripted.__aexit__(None, None, None), loop).result(10)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
-        loop.close()
-
-
-def add_agent(site: Site, slug: str, url: str) -> None:
-    site.manage(
-        "add_agent", slug, "--protocol", "openai-chat", "--base-url", url, "--model", "scripted", "--api-key", "x"
-    )
 
 
 def test_hostile_markdown_is_inert(open_page: OpenPage, site: Site) -> None:
@@ -103,17 +75,6 @@ def test_a_dead_provider_is_said_in_words_and_can_be_tried_again(open_page: Open
     page.reload()
     assert notice.inner_text() == said
     expect(page.locator(".said")).to_have_text("Is anybody there?")
-
-
-def test_an_answer_cut_by_the_limit_says_so(open_page: OpenPage, site: Site) -> None:
-    with provider(chat_stream("Half an ans", finish="length")) as url:
-        add_agent(site, "cut", url)
-        page = open_page("/?agent=cut")
-        say(page, "Talk")
-        wait_for_end(page)
-
-    expect(last_answer(page)).to_contain_text("Half an ans")
-    expect(page.locator(".notice-max-tokens")).to_contain_text("The answer was cut off")
 
 
 def test_a_refused_message_is_put_back(open_page: OpenPage, site: Site) -> None:

@@ -42,7 +42,7 @@ export class Chat {
         this.#loaded();
       },
     });
-    this.composer = new Composer(page.querySelector("#composer"), {
+    this.composer = new Composer(page.querySelector("#composer"), page.dataset.person, {
       onSend: (message) => this.#start(message),
       onStop: () => this.#stop(),
     });
@@ -88,7 +88,7 @@ export class Chat {
       this.composer.focus();
       announce("The turn is part of the conversation now.");
     } catch (error) {
-      this.composer.say(sentence(error));
+      this.composer.warn(sentence(error));
       if (OUT_OF_DATE.has(error.code)) this.follower.subscribe();
     }
   }

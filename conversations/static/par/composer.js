@@ -15,14 +15,16 @@ export class Composer {
   #stop;
   #problem;
   #onSend;
+  #person;
   #mode = "loading"; // | "ready" | "sending" | "running"
   #key = "";
   #id = null;
   #sent = ""; // what is on its way and not taken up yet
   #restored = null;
 
-  constructor(form, { onSend, onStop }) {
+  constructor(form, person, { onSend, onStop }) {
     this.#form = form;
+    this.#person = person;
     this.#box = form.querySelector("textarea");
     this.#send = form.querySelector("[data-send]");
     this.#stop = form.querySelector("[data-stop]");
@@ -45,10 +47,10 @@ export class Composer {
     });
   }
 
-  /* Where the draft is kept: each conversation has one of its own. Brings back what was kept there. */
+  /* Where the draft is kept: each conversation of each person has one of its own. Brings back what was kept there. */
   remember(conversationId) {
     if (this.#key) sessionStorage.removeItem(this.#key);
-    this.#key = `par-draft:${conversationId ?? "new"}`;
+    this.#key = `par-draft:${this.#person}:${conversationId ?? "new"}`;
     const kept = read(this.#key);
     if (kept && this.#box.value === "") {
       this.#box.value = kept.text;
@@ -86,9 +88,8 @@ export class Composer {
     this.#sent = "";
     this.#restored = doubtful ? { text, id: this.#id } : null;
     this.#edited();
-    this.say(problem);
     this.mode = "ready";
-    this.#keep(problem); // the page may be loaded anew because of it
+    this.warn(problem);
     this.focus();
   }
 
@@ -115,6 +116,12 @@ export class Composer {
     this.#problem.hidden = problem === "";
   }
 
+  /* Show a problem because of which the page may be loaded anew: it is shown there again. */
+  warn(problem) {
+    this.say(problem);
+    this.#keep(problem);
+  }
+
   get mode() {
     return this.#mode;
   }
@@ -139,9 +146,9 @@ export class Composer {
     this.#send.disabled = this.#mode !== "ready" || this.#box.value.trim() === "";
   }
 
-  #keep(problem) {
+  #keep(problem = "") {
     const draft = [this.#sent, this.#box.value].filter((text) => text !== "").join("\n");
-    if (draft) sessionStorage.setItem(this.#key, JSON.stringify({ text: draft, id: this.#id, problem }));
+    if (draft || problem) sessionStorage.setItem(this.#key, JSON.stringify({ text: draft, id: this.#id, problem }));
     else sessionStorage.removeItem(this.#key);
   }
 }

@@ -9,6 +9,7 @@ const FIRST_PAUSE = 400; // all in milliseconds
 const LONGEST_PAUSE = 20_000;
 const PING_EVERY = 25_000;
 const PONG_WITHIN = 15_000;
+const PONG_WITHIN_SOON = 4_000; // after a sleep or a change of network, when the connection is likely to be dead
 const ANSWER_WITHIN = 20_000;
 const FATAL = new Map([
   [4403, "This page may not talk to the server from this address."],
@@ -55,6 +56,7 @@ export class Connection {
     this.largestFrame = largestFrame;
     this.hooks = hooks;
     addEventListener("online", () => this.#hurry());
+    addEventListener("offline", () => this.#hurry()); // a server on this machine is still there
     document.addEventListener("visibilitychange", () => document.hidden || this.#hurry());
   }
 
@@ -131,9 +133,9 @@ export class Connection {
     this.#pinger = setInterval(() => this.#ping(), PING_EVERY);
   }
 
-  async #ping() {
+  async #ping(within = PONG_WITHIN) {
     const socket = this.#socket;
-    const dead = setTimeout(() => this.#abandon(socket), PONG_WITHIN);
+    const dead = setTimeout(() => this.#abandon(socket), within);
     await this.request("ping", {}, { repeat: false }).catch(() => {});
     clearTimeout(dead);
   }
@@ -172,5 +174,6 @@ export class Connection {
 
   #hurry() {
     if (this.#timer !== null) this.connect();
+    else if (this.#open) this.#ping(PONG_WITHIN_SOON);
   }
 }
