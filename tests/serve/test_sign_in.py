@@ -142,7 +142,6 @@ async def test_a_cookie_opens_a_socket_from_a_page_of_the_site_only(site: Site, 
             f"http://127.0.0.1:{int(port) + 1}",
             "http://127.0.0.1",
             f"http://localhost.evil.example:{port}",
-            "",
         ):
             assert await outcome(site, **cookie(http), Origin=bad) == 4403, bad
         assert await outcome(site, **cookie(http)) == 4403
