@@ -34,6 +34,15 @@ _QUOTA = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_activ
 _RATE_LIMIT = {"rate_limit_exceeded", "rate_limit_error"}
 _OVERLOADED = {"overloaded_error", "overloaded", "engine_overloaded"}
 _FILTERED = {"content_filter", "content_policy_violation", "responsibleaipolicyviolation"}
+_TYPE_STATUSES = {  # of error objects that come without a status
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "timeout_error": 504,
+}
 _STATUS_KINDS: dict[int, ErrorKind] = {
     400: "invalid-request",
     401: "authentication",
@@ -175,8 +184,13 @@ def from_answer(status: int, headers: Mapping[str, str], body: bytes, scrub: Scr
 
 def from_error_object(error: Any, scrub: Scrubber) -> StreamError:
     """Return the neutral form of an error object that came inside a successful answer (B19)."""
-    code = error.get("code") if isinstance(error, dict) else None
-    status = code if isinstance(code, int) else int(code) if isinstance(code, str) and code.isdecimal() else 500
+    code, kind = (error.get("code"), error.get("type")) if isinstance(error, dict) else (None, None)
+    if isinstance(code, int):
+        status = code
+    elif isinstance(code, str) and code.isdecimal():
+        status = int(code)
+    else:
+        status = _TYPE_STATUSES.get(str(kind), 500)
     return _judged(status, error, _detail(error) or "the provider reported an error without a text", scrub, None)
 
 
