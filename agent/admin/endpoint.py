@@ -13,6 +13,9 @@ from unfold.admin import ModelAdmin
 from unfold.decorators import action, display
 
 from agent.models import ModelEndpoint
+from agent.models.endpoint import OFFLINE, read_headers
+
+SECRETS = {"api_key": "A key is", "headers": "Headers are"}
 
 
 class ModelEndpointForm(forms.ModelForm[ModelEndpoint]):
@@ -24,17 +27,24 @@ class ModelEndpointForm(forms.ModelForm[ModelEndpoint]):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        stored = "A key is stored" if self.instance.api_key else "No key stored"
-        self.fields["api_key"].widget.attrs["placeholder"] = stored
+        for name, what in SECRETS.items():
+            stored = f"{what} stored" if getattr(self.instance, name) else "Nothing is stored"
+            self.fields[name].widget.attrs["placeholder"] = stored
         if self.instance._state.adding:
             self.initial.setdefault("protocol", "openai-chat")
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         address: str = cleaned.get("base_url") or ""
-        moved = address != "" and _server(address) != _server(self.instance.base_url)
-        if moved and self.instance.api_key and not cleaned.get("api_key"):
-            self.add_error("api_key", "The address leads to another server: enter the key that is for it.")
+        moved = _server(address) != _server(self.instance.base_url) and cleaned.get("protocol") not in OFFLINE
+        for name in SECRETS:
+            if moved and getattr(self.instance, name) and not cleaned.get(name):
+                self.add_error(name, "The address leads to another server: enter what is for it.")
+        if headers := cleaned.get("headers"):
+            try:
+                read_headers(headers)
+            except forms.ValidationError as error:
+                self.add_error(None, error)
         return cleaned
 
 
@@ -58,14 +68,15 @@ class ModelEndpointAdmin(ModelAdmin):
     actions = ["clear_keys"]
     fieldsets = [
         (None, {"fields": ["name", "slug", "enabled"]}),
-        ("Server", {"fields": ["protocol", "base_url", "api_key", "organization"]}),
+        ("Server", {"fields": ["protocol", "base_url", "api_key", "organization", "headers"]}),
+        ("Details", {"fields": ["reasoning_replay", "prompt_cache_key", "embedding_model"]}),
     ]
 
     @display(description="API key", boolean=True)
     def has_key(self, row: ModelEndpoint) -> bool:
         return bool(row.api_key)
 
-    @action(description="Forget the API keys of the selected endpoints", permissions=["change"])
+    @action(description="Forget the API keys and headers of the selected endpoints", permissions=["change"])
     def clear_keys(self, request: HttpRequest, rows: QuerySet[ModelEndpoint]) -> None:
-        count = rows.update(api_key="")
-        self.message_user(request, f"The keys of {count} endpoints are gone.", messages.SUCCESS)
+        count = rows.update(api_key="", headers="")
+        self.message_user(request, f"The keys and headers of {count} endpoints are gone.", messages.SUCCESS)

@@ -7,10 +7,11 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 from django.db import models
+from unfold.admin import TabularInline
 from unfold.widgets import UnfoldAdminTextareaWidget
 
 from agent.admin.base import KeptWhileUsed
-from agent.models import AgentProfile
+from agent.models import AgentFallback, AgentProfile
 
 
 class LinesField(forms.Field):
@@ -30,10 +31,18 @@ class LinesField(forms.Field):
 
 class AgentProfileForm(forms.ModelForm[AgentProfile]):
     suggested_prompts = LinesField(required=False, help_text="One a line, shown on an empty chat.")
+    stop_sequences = LinesField(required=False, help_text="One a line: texts at which the model stops writing.")
 
     class Meta:
         model = AgentProfile
         fields = "__all__"
+
+
+class AgentFallbackInline(TabularInline):
+    model = AgentFallback
+    extra = 0
+    fields = ["order", "endpoint", "model"]
+    verbose_name_plural = "Fallback models, asked in this order where the agent's own fails"
 
 
 @admin.register(AgentProfile)
@@ -48,10 +57,12 @@ class AgentProfileAdmin(KeptWhileUsed):
     prepopulated_fields = {"slug": ["name"]}
     autocomplete_fields = ["tools", "groups"]
     readonly_fields = ["created_at", "updated_at"]
+    inlines = [AgentFallbackInline]
     formfield_overrides = {models.JSONField: {"widget": UnfoldAdminTextareaWidget}}
     fieldsets = [
         (None, {"fields": ["name", "slug", "description", "enabled", "is_default", "order"]}),
-        ("Model", {"fields": ["endpoint", "model", "temperature", "max_tokens"]}),
+        ("Model", {"fields": ["endpoint", "model", "temperature", "top_p", "max_tokens", "context_window"]}),
+        ("Model calls", {"fields": ["stop_sequences", "cache_ttl", "retry_policy"]}),
         ("Instructions", {"fields": ["system_prompt", "suggested_prompts"]}),
         ("Tools", {"fields": ["tools", "all_tools", "tool_call_errors", "tool_exceptions", "parallel_tools"]}),
         ("Rules", {"fields": ["groups", "limits"]}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from ipaddress import ip_address
 from typing import get_args
 from urllib.parse import urlsplit
@@ -12,17 +13,27 @@ from django.core.exceptions import ValidationError
 from django.core.validators import URLValidator
 from django.db import models
 
-from agent.models.fields import SecretField
+from agent.models.fields import Plain, SecretField
 from agent.providers.config import ProtocolName
 from agent.providers.guard import is_permitted
 from agent.runtime.ids import uuid7
 
 OFFLINE = ("demo",)
 
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
+
 
 def protocol_choices() -> list[tuple[str, str]]:
     """Return the wire protocols there are adapters for."""
     return [(name, name) for name in get_args(ProtocolName)]
+
+
+class ReplayChoice(models.TextChoices):
+    """When reasoning goes back (R34)."""
+
+    AUTO = "auto", "where the vendor is known to want it"
+    NEVER = "never", "never"
+    ALWAYS = "always", "always"
 
 
 class ModelEndpoint(models.Model):
@@ -37,6 +48,21 @@ class ModelEndpoint(models.Model):
     )
     api_key = SecretField("API key", blank=True, default="", help_text="Stored encrypted, never shown again.")
     organization = models.CharField(max_length=200, blank=True)
+    headers = SecretField(
+        blank=True,
+        default="",
+        help_text="Further headers, one “Name: value” a line. Stored encrypted, never shown again.",
+    )
+    reasoning_replay = models.CharField(
+        max_length=8,
+        choices=ReplayChoice,
+        default=ReplayChoice.AUTO,
+        help_text="Whether a chat completions server gets the reasoning of earlier answers back.",
+    )
+    embedding_model = models.CharField(max_length=200, blank=True, help_text="Empty: the provider's default.")
+    prompt_cache_key = models.CharField(
+        max_length=64, blank=True, help_text="Sent to OpenAI, so that requests with one beginning share its cache."
+    )
     enabled = models.BooleanField(default=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -50,8 +76,10 @@ class ModelEndpoint(models.Model):
     def clean(self) -> None:
         if self.protocol in OFFLINE:
             return
+        if isinstance(self.headers, Plain):
+            read_headers(self.headers)  # raises ValidationError
         if not self.base_url:
-            raise ValidationError({"base_url": f"The protocol {self.protocol} needs an address."})
+            return  # the provider's own
         try:
             URLValidator(schemes=["http", "https"])(self.base_url)
         except ValidationError as error:
@@ -65,6 +93,17 @@ class ModelEndpoint(models.Model):
             raise ValidationError(
                 {"base_url": "This address is private; PAR_ALLOW_PRIVATE_MODELS=true admits such model servers."}
             )
+
+
+def read_headers(text: str) -> tuple[tuple[str, str], ...]:
+    """Return the headers in a text of one “Name: value” a line; raises `ValidationError`."""
+    found = []
+    for line in filter(str.strip, text.splitlines()):
+        name, colon, value = line.partition(":")
+        if not colon or not _HEADER_NAME.fullmatch(name.strip()) or not value.strip().isprintable():
+            raise ValidationError({"headers": "Write one header a line, as in “X-Team: research”."})
+        found.append((name.strip(), value.strip()))
+    return tuple(found)
 
 
 def _is_private(host: str) -> bool:

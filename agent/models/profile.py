@@ -11,10 +11,11 @@ from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 
-from agent.models.endpoint import ModelEndpoint
+from agent.models.endpoint import ModelEndpoint, read_headers
 from agent.models.fields import reveal
 from agent.models.tool import ToolRecord
-from agent.providers.config import ModelConfig, ProtocolName
+from agent.providers.config import CacheTtl, ModelConfig, ProtocolName, ReasoningReplay
+from agent.providers.retry import RetryPolicy
 from agent.runtime.ids import uuid7
 from agent.runtime.limits import DEFAULT_LIMITS, Limits, PartialLimits
 
@@ -61,6 +62,35 @@ class AgentProfile(models.Model):
     max_tokens = models.PositiveIntegerField(
         null=True, blank=True, validators=[MinValueValidator(1)], help_text="Empty: the provider's default."
     )
+    top_p = models.FloatField(
+        "top p",
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0.0), MaxValueValidator(1.0)],
+        help_text="Empty: the provider's default.",
+    )
+    stop_sequences: models.JSONField[list[str], list[str]] = models.JSONField(
+        default=list, blank=True, help_text="Texts at which the model stops writing."
+    )
+    cache_ttl = models.CharField(
+        "prompt cache",
+        max_length=8,
+        blank=True,
+        default="",
+        choices=[("", "off"), ("five_min", "5 minutes"), ("one_hour", "1 hour")],
+        help_text="Marks what stays the same for the cache of providers that want marks (Anthropic).",
+    )
+    context_window = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text="Tokens that the model can take in. Empty: what is known of the model.",
+    )
+    retry_policy: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(
+        null=True,
+        blank=True,
+        help_text='When a failed model call is made again, as in {"maxAttempts": 3}. Empty: never.',
+    )
     tools = models.ManyToManyField(ToolRecord, blank=True, related_name="agents")
     all_tools = models.BooleanField(default=False, help_text="Offer every enabled tool, whatever is chosen above.")
     limits: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(
@@ -106,20 +136,41 @@ class AgentProfile(models.Model):
             PartialLimits.from_wire(self.limits)
         except ValueError as error:
             raise ValidationError({"limits": _faults(error)}) from error
-        prompts: object = self.suggested_prompts
-        if not isinstance(prompts, list) or not all(isinstance(prompt, str) and prompt.strip() for prompt in prompts):
-            raise ValidationError({"suggested_prompts": "A list of texts is needed."})
+        try:
+            self.retries()
+        except ValueError as error:
+            raise ValidationError({"retry_policy": _faults(error)}) from error
+        for name in ("suggested_prompts", "stop_sequences"):
+            texts: object = getattr(self, name)
+            if not isinstance(texts, list) or not all(isinstance(text, str) and text.strip() for text in texts):
+                raise ValidationError({name: "A list of texts is needed."})
 
-    def model_config(self) -> ModelConfig:
-        """Return what a provider adapter needs to reach the model."""
+    def retries(self) -> RetryPolicy | None:
+        """Return when a failed model call is made again; None is never (P29)."""
+        return None if self.retry_policy is None else RetryPolicy.from_wire(self.retry_policy)
+
+    def model_configs(self) -> list[tuple[str, ModelConfig]]:
+        """Return the models to ask, by the slug of their endpoint: the agent's own, then those that take over (P37)."""
+        own = (self.endpoint.slug, self._config(self.endpoint, self.model))
+        fallbacks = self.fallbacks.select_related("endpoint").filter(endpoint__enabled=True)
+        return [own, *((each.endpoint.slug, self._config(each.endpoint, each.model)) for each in fallbacks)]
+
+    def _config(self, endpoint: ModelEndpoint, model: str) -> ModelConfig:
         return ModelConfig(
-            protocol=cast(ProtocolName, self.endpoint.protocol),
-            model=self.model,
-            base_url=self.endpoint.base_url,
-            api_key=reveal(self.endpoint, "api_key"),
-            organization=self.endpoint.organization,
+            protocol=cast(ProtocolName, endpoint.protocol),
+            model=model,
+            base_url=endpoint.base_url,
+            api_key=reveal(endpoint, "api_key"),
+            organization=endpoint.organization,
+            headers=read_headers(reveal(endpoint, "headers")),
             temperature=self.temperature,
             max_tokens=self.max_tokens,
+            top_p=self.top_p,
+            stop_sequences=tuple(self.stop_sequences),
+            prompt_cache_key=endpoint.prompt_cache_key,
+            embedding_model=endpoint.embedding_model,
+            reasoning_replay=cast(ReasoningReplay, endpoint.reasoning_replay),
+            cache_ttl=cast(CacheTtl, self.cache_ttl),
             allow_private=settings.PAR.allow_private_models,
         )
 
@@ -132,6 +183,22 @@ class AgentProfile(models.Model):
         """Return the names of the enabled, installed tools the agent is offered."""
         known = ToolRecord.objects.all() if self.all_tools else self.tools.all()
         return list(known.filter(enabled=True, present=True).order_by("name").values_list("name", flat=True))
+
+
+class AgentFallback(models.Model):
+    """A model that takes over where the agent's own fails (P37)."""
+
+    agent = models.ForeignKey(AgentProfile, on_delete=models.CASCADE, related_name="fallbacks")
+    endpoint = models.ForeignKey(ModelEndpoint, on_delete=models.PROTECT, related_name="+")
+    model = models.CharField(max_length=200)
+    order = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        verbose_name = "fallback model"
+        ordering = ["order", "pk"]
+
+    def __str__(self) -> str:
+        return f"{self.model} at {self.endpoint}"
 
 
 def _faults(error: ValueError) -> list[str]:

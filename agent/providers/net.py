@@ -48,7 +48,7 @@ class Fetched:
 
 
 class Fetcher:
-    """Fetches with GET; an async context manager that belongs to one event loop.
+    """Fetches with GET; belongs to one event loop, between `start` and `close` or as a context manager.
 
     `allow_private` admits loopback and private addresses. `resolver` takes the place of the system's.
     """
@@ -65,7 +65,8 @@ class Fetcher:
         self._resolver = resolver
         self._session: aiohttp.ClientSession | None = None
 
-    async def __aenter__(self) -> Self:
+    async def start(self) -> None:
+        """Get ready, on the loop that will fetch."""
         connector = aiohttp.TCPConnector(
             limit=32,
             force_close=True,
@@ -76,13 +77,20 @@ class Fetcher:
         self._session = aiohttp.ClientSession(
             connector=connector, trust_env=False, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False
         )
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._session is not None:
+            await self._session.close()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._session is not None:
-            await self._session.close()
+        await self.close()
 
     async def fetch(self, url: str, *, accept: str = "*/*") -> Fetched:
         """Return what is at `url`; raises `FetchFailed`."""
@@ -105,7 +113,7 @@ class Fetcher:
 
     async def _once(self, url: str, accept: str) -> Fetched | str:
         """Return what is at `url`, or where it redirects to."""
-        assert self._session is not None, "entered before"
+        assert self._session is not None, "started before"
         headers = {"Accept": accept, "Accept-Encoding": "identity", "User-Agent": "PAR"}
         async with self._session.get(url, headers=headers, allow_redirects=False) as answer:
             if answer.status in REDIRECTS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from agent.providers.config import ModelConfig
+from agent.providers.config import ModelConfig, ProtocolName
 from agent.providers.demo import Demo
 from agent.providers.openai_chat import OpenAIChat
 from agent.providers.transport import Transport
@@ -23,3 +23,8 @@ def build_model(config: ModelConfig, transport: Transport, *, demo_pace: float =
             return OpenAIChat(config, transport)
         case _:
             assert_never(config.protocol)
+
+
+def state_format(protocol: ProtocolName) -> str:
+    """Return the format of the model states that the adapter of a protocol makes and takes (R25)."""
+    return f"{protocol}/v1"

@@ -15,6 +15,7 @@ from uuid import UUID
 
 from agent.governance import audit
 from agent.providers.config import ModelConfig
+from agent.providers.net import Fetcher
 from agent.providers.registry import build_model
 from agent.providers.transport import Transport
 from agent.runtime.exceptions import AgentError, InvalidState
@@ -33,6 +34,8 @@ from conversations.hosting.executor import DatabaseExecutor
 from conversations.hosting.hub import EventHub
 from conversations.hosting.jobs import Begun, Found, Jobs, RunSetup, StartRequest
 from conversations.hosting.markdown import MarkdownRun
+from conversations.hosting.models import model_of_run
+from conversations.hosting.pictures import PICTURE_LIMITS, fetch_pictures, has_addresses
 from conversations.hosting.run import HostedRun
 from conversations.hosting.subscriber import Subscriber
 from conversations.models import User
@@ -54,14 +57,22 @@ DRAINING_FRAME = b'{"type":"draining"}'
 class ExecutionHost:
     """Owns every run, task, thread and connection that serving needs; one per process, on one event loop.
 
-    `channel` names the process. `model` makes the adapter of a configuration; left out, the real ones are used.
+    `channel` names the process. `model` makes the adapter of a configuration and `fetcher` gets pictures by address;
+    left out, the real ones are used.
     """
 
-    def __init__(self, par: ParSettings, channel: str, model: Callable[[ModelConfig], Model] | None = None) -> None:
+    def __init__(
+        self,
+        par: ParSettings,
+        channel: str,
+        model: Callable[[ModelConfig], Model] | None = None,
+        fetcher: Fetcher | None = None,
+    ) -> None:
         self.par = par
         self.model = model or (lambda config: build_model(config, self.transport, demo_pace=par.demo_pace))
         self.executor = DatabaseExecutor()
         self.transport = Transport(connect_timeout=par.connect_timeout, idle_timeout=par.read_timeout or NEVER)
+        self.fetcher = fetcher or Fetcher(PICTURE_LIMITS)
         self.hub = EventHub()
         self.jobs = Jobs(channel)
         self.trail = AuditTrail(lambda entries: self.executor.run(audit.write, entries))
@@ -77,6 +88,7 @@ class ExecutionHost:
     async def start(self) -> None:
         """Open connections, register the process, end what a crash left behind."""
         await self.executor.run(self.jobs.register)
+        await self.fetcher.start()
         await self.transport.start(preload=await self.executor.run(self.jobs.protocols))
         self.revocations.connect()
         loop = asyncio.get_running_loop()
@@ -100,6 +112,7 @@ class ExecutionHost:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.executor.run(self.jobs.unregister)
         await self.transport.close()
+        await self.fetcher.close()
         await asyncio.to_thread(self.executor.close)
 
     def refuse(self) -> None:
@@ -234,7 +247,10 @@ class ExecutionHost:
         return found.state.status if found.state else "completed"
 
     async def _start(self, user: User, wanted: StartRequest, announce: Callable[[Begun], None]) -> Begun:
-        begun = await self.executor.run(self.jobs.begin, user, wanted)
+        pictures = None
+        if has_addresses(wanted.body) and not await self.executor.run(self.jobs.repeated, user, wanted):
+            pictures = await fetch_pictures(wanted.body, self.fetcher)
+        begun = await self.executor.run(self.jobs.begin, user, wanted, pictures)
         announce(begun)
         if begun.setup is not None:
             self._launch(begun, begun.setup, user)
@@ -243,10 +259,12 @@ class ExecutionHost:
     def _launch(self, begun: Begun, setup: RunSetup, user: User) -> None:
         channel = self.hub.open(begun.conversation_id, begun.execution_id)
         run = self._runs[begun.execution_id] = HostedRun(self, begun, channel)
+        if setup.state_dropped:
+            run.note("model-state-reset", {"model": setup.models[0][1].model})
         try:
             front_end = run.client_calls.tools(setup.client_tools)
             runtime = AgentRuntime(
-                model=self.model(setup.model),
+                model=model_of_run(setup, self.model, run.calls.append, run.note),
                 tools=ToolRegistry((*setup.tools, *front_end)),
                 limits=setup.limits,
                 policy=HostedPolicy(self, user),
@@ -258,8 +276,8 @@ class ExecutionHost:
                 parallel_tool_execution=setup.parallel_tools,
                 cancel_grace_period=self.par.cancel_grace_period,
                 confirmation_timeout=self.par.live_approval_timeout,
-                max_tokens=setup.model.max_tokens,
-                temperature=setup.model.temperature,
+                max_tokens=setup.models[0][1].max_tokens,
+                temperature=setup.models[0][1].temperature,
             )
             run.execution = runtime.start(
                 setup.message,

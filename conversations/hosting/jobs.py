@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal, Self, cast
 from uuid import UUID
 
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from agent.governance import tools as governed
+from agent.governance.prices import record_usage
 from agent.models import ModelEndpoint
 from agent.providers.config import ModelConfig, ProtocolName
+from agent.providers.metering import CallUsage
+from agent.providers.registry import state_format
+from agent.providers.retry import RetryPolicy
 from agent.runtime import events as ev
 from agent.runtime.exceptions import AgentError
 from agent.runtime.execution import AgentExecution, RunResult
 from agent.runtime.ids import message_id, trace_id
 from agent.runtime.limits import Limits
-from agent.runtime.messages import AgentMessage, Context, ModelContext, Usage
+from agent.runtime.messages import AgentMessage, Context, ImageBlock, ModelContext, TextBlock, Usage
 from agent.runtime.ports import ToolDecision
 from agent.runtime.recovery import CallState, close_open_calls
 from agent.runtime.runtime import FaultPolicy
@@ -54,7 +58,8 @@ class RunSetup:
     """Everything a run needs, read from the database once."""
 
     agent: str
-    model: ModelConfig
+    models: tuple[tuple[str, ModelConfig], ...]
+    retries: RetryPolicy | None
     instructions: str
     tools: tuple[Tool, ...]
     limits: Limits
@@ -64,6 +69,7 @@ class RunSetup:
     context: Context
     message: AgentMessage
     client_tools: tuple[ClientTool, ...]
+    state_dropped: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +87,11 @@ class Begun:
     @property
     def created(self) -> bool:
         return self.setup is not None
+
+    @property
+    def state_dropped(self) -> bool:
+        """Whether the agent has another model since, which cannot read the conversation's model state."""
+        return self.setup is not None and self.setup.state_dropped
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +127,14 @@ class Ending:
     usage: Usage | None
     last_seq: int
     partial: dict[str, Any] | None = None
+    calls: tuple[CallUsage, ...] = ()
 
     @classmethod
-    def of(cls, execution: AgentExecution, state: ExecutionState) -> Self:
-        """Return the end of an execution whose gate has closed; `state` is what its readers have seen."""
+    def of(cls, execution: AgentExecution, state: ExecutionState, calls: Sequence[CallUsage]) -> Self:
+        """Return the end of an execution whose gate has closed; `state` is what its readers have seen.
+
+        `calls` are the model calls that were made.
+        """
         verdict = execution.verdict
         error = verdict if isinstance(verdict, AgentError) else None
         outcome = verdict.outcome if isinstance(verdict, RunResult) else None
@@ -132,6 +147,7 @@ class Ending:
             execution.usage,
             state.seq,
             state.current(),
+            tuple(calls),
         )
 
 
@@ -176,12 +192,15 @@ class Jobs:
         assert self._process is not None
         HostProcess.objects.filter(pk=self._process.pk).update(stopped_at=timezone.now())
 
-    def begin(self, user: User, wanted: StartRequest) -> Begun:
-        """Store the start of a turn and read what its run needs; raises as `store.begin_turn` does."""
+    def begin(self, user: User, wanted: StartRequest, input: tuple[TextBlock | ImageBlock, ...] | None = None) -> Begun:
+        """Store the start of a turn and read what its run needs; raises as `store.begin_turn` does.
+
+        `input` takes the place of what was asked for, with its addresses fetched.
+        """
         assert self._process is not None
         body = wanted.body
         check_client_tools(body.client_tools)
-        message = AgentMessage(id=message_id(), role="user", blocks=body.input)
+        message = AgentMessage(id=message_id(), role="user", blocks=input or body.input)
         begun = store.begin_turn(
             user=user,
             request_id=wanted.id,
@@ -214,21 +233,29 @@ class Jobs:
             setup,
         )
 
+    def repeated(self, user: User, wanted: StartRequest) -> bool:
+        """Return whether this start was made before."""
+        return Execution.objects.filter(user=user, request_id=wanted.id).exists()
+
     def _setup(self, execution: Execution, message: AgentMessage, client_tools: tuple[ClientTool, ...]) -> RunSetup:
         profile = execution.agent
         installed = governed.installed_tools()
+        models = tuple(profile.model_configs())
+        context, dropped = _fitting(store.load_context(execution.conversation, execution.base), models[0][1])
         return RunSetup(
             agent=profile.slug,
-            model=profile.model_config(),
+            models=models,
+            retries=profile.retries(),
             instructions=profile.system_prompt,
             tools=tuple(installed[name] for name in profile.tool_names() if name in installed),
             limits=Limits.from_wire(execution.limits),
             tool_call_errors=cast(FaultPolicy, profile.tool_call_errors),
             tool_exceptions=cast(FaultPolicy, profile.tool_exceptions),
             parallel_tools=profile.parallel_tools,
-            context=store.load_context(execution.conversation, execution.base),
+            context=context,
             message=message,
             client_tools=client_tools,
+            state_dropped=dropped,
         )
 
     def find_execution(self, user: User, pk: UUID) -> Found:
@@ -275,14 +302,16 @@ class Jobs:
         if outcome is None or isinstance(outcome, ev.Cancelled):
             self._keep(execution, ending, ending.error)
             return None
-        revision = store.save_turn(
-            execution,
-            ending.messages,
-            ending.model_context,
-            outcome,
-            ending.usage,
-            last_seq=ending.last_seq + 2,
-        )
+        with transaction.atomic():
+            revision = store.save_turn(
+                execution,
+                ending.messages,
+                ending.model_context,
+                outcome,
+                ending.usage,
+                last_seq=ending.last_seq + 2,
+            )
+            _record_usage(execution, ending)
         return Saved(revision.public_id, revision.number, revision.conversation.version)
 
     def fail(self, ending: Ending, code: str, message: str) -> None:
@@ -344,19 +373,21 @@ class Jobs:
         status: Literal[ExecutionStatus.FAILED, ExecutionStatus.CANCELLED] = (
             ExecutionStatus.CANCELLED if error is None else ExecutionStatus.FAILED
         )
-        store.finish_failed(
-            execution,
-            status=status,
-            messages=ending.messages,
-            model_context=ending.model_context,
-            outcome=ending.outcome if error is None else None,
-            error_code=error.code if error else "",
-            error_message=error.message if error else "",
-            retryable=error.retryable if error else False,
-            usage=ending.usage,
-            partial=ending.partial,
-            last_seq=ending.last_seq + 1,
-        )
+        with transaction.atomic():
+            store.finish_failed(
+                execution,
+                status=status,
+                messages=ending.messages,
+                model_context=ending.model_context,
+                outcome=ending.outcome if error is None else None,
+                error_code=error.code if error else "",
+                error_message=error.message if error else "",
+                retryable=error.retryable if error else False,
+                usage=ending.usage,
+                partial=ending.partial,
+                last_seq=ending.last_seq + 1,
+            )
+            _record_usage(execution, ending)
 
     def _mine(self, execution_id: str, *related: str) -> Execution:
         runs = Execution.objects.select_related(*related) if related else Execution.objects.all()
@@ -364,6 +395,21 @@ class Jobs:
         if run is None:
             raise ExecutionLost(f"execution {execution_id!r} was deleted or belongs to another process")
         return run
+
+
+def _record_usage(execution: Execution, ending: Ending) -> None:
+    record_usage(ending.calls, user_id=execution.user_id, agent_id=execution.agent_id, execution_id=execution.pk)
+
+
+def _fitting(context: Context, config: ModelConfig) -> tuple[Context, bool]:
+    """Return the context without a model state that this model's protocol cannot read, and whether that was so.
+
+    The agent has another model since: an explicit reset (E36), which the start's answer and the audit log tell of.
+    """
+    state = context.model_context.model_state
+    if state is None or state.format == state_format(config.protocol):
+        return context, False
+    return context.model_copy(update={"model_context": ModelContext(model_state=None)}), True
 
 
 def _runs(user: User) -> QuerySet[Execution]:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agent.governance.audit import AuditEntry
+from agent.providers.metering import CallUsage
 from agent.runtime import events as ev
 from agent.runtime.exceptions import AgentError
 from agent.runtime.execution import AgentExecution
@@ -45,6 +46,7 @@ class HostedRun:
         self.id = begun.execution_id
         self.ended = asyncio.Event()
         self.execution: AgentExecution | None = None
+        self.calls: list[CallUsage] = []
         self.client_calls = ClientCalls(
             self.id,
             host.par.client_tool_timeout,
@@ -121,15 +123,20 @@ class HostedRun:
 
     def ended_late(self, invocation: ToolInvocation, raised: bool) -> None:
         """Audit that a tool ended after its run had; nobody sees its result."""
+        payload = {"callId": invocation.call_id, "raised": raised}
+        self.note("tool-finished-after-cancel", payload, tool_name=invocation.name)
+
+    def note(self, event: str, payload: dict[str, Any], *, tool_name: str = "") -> None:
+        """Audit what happened beside the run's own events."""
         self.host.trail.add(
             AuditEntry(
-                event="tool-finished-after-cancel",
+                event=event,
                 user_id=self.begun.user_id,
                 execution_id=self.id,
                 conversation_id=self.begun.conversation_id,
                 trace_id=self.begun.trace_id,
-                tool_name=invocation.name,
-                payload={"callId": invocation.call_id, "raised": raised},
+                tool_name=tool_name,
+                payload=payload,
             )
         )
 
@@ -150,7 +157,7 @@ class HostedRun:
                 terminal.error_message,
                 type(getattr(self.execution.verdict, "__cause__", None)).__name__,
             )
-        await self._store(Ending.of(self.execution, self.channel.state), [terminal])
+        await self._store(Ending.of(self.execution, self.channel.state, self.calls), [terminal])
 
     async def _store(self, ending: Ending, closing: list[ev.Event]) -> None:
         ended = time.monotonic()

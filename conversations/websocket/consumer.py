@@ -1,7 +1,7 @@
 """One websocket: commands in, frames out.
 
-Commands are handled one after another and never wait for a run. Everything that is sent goes through the outbox and one
-sender task, so that a slow reader holds up nothing but itself.
+Commands are handled one after another and never wait for a run. Everything that is sent goes through the outbox: events
+straight to a socket that takes them, all else by one sender task, so that a slow reader holds up nothing but itself.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
                 }
             )
         )
+        self.subscriber.outbox.offer = self.scope.get("par.offer")
         self.sender = asyncio.create_task(self._send_all(), name="websocket sender")
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -119,14 +120,9 @@ class LiveConsumer(AsyncWebsocketConsumer):
         def announce(begun: Begun) -> None:
             if self.subscriber.gone:
                 return
-            self._put(
-                protocol.ack(
-                    id,
-                    executionId=begun.execution_id,
-                    conversationId=begun.conversation_id,
-                    created=begun.created,
-                )
-            )
+            told = {"executionId": begun.execution_id, "conversationId": begun.conversation_id}
+            reset = {"modelStateReset": True} if begun.state_dropped else {}
+            self._put(protocol.ack(id, **told, created=begun.created, **reset))
             self.subscriber.follow(begun.conversation_id, command.format)
             if command.client_id is not None:
                 self.subscriber.act_for(command.client_id)

@@ -7,6 +7,7 @@ from django.test import Client
 
 from agent.governance.audit import AuditEntry, write
 from agent.models import AgentProfile, AuditRecord, ModelEndpoint, Plain, ToolRecord, reveal
+from agent.models.endpoint import read_headers
 from agent.runtime.ids import uuid7
 from tests.factories import (
     AdministratorFactory,
@@ -34,7 +35,8 @@ def page(client: Client, address: str, **query: str) -> str:
 
 
 def endpoint_form(**changed: str) -> dict[str, str]:
-    return {"name": "E", "slug": "e", "protocol": "openai-chat", "base_url": "https://x.example/v1"} | changed
+    chosen = {"protocol": "openai-chat", "base_url": "https://x.example/v1", "reasoning_replay": "auto"}
+    return {"name": "E", "slug": "e"} | chosen | changed
 
 
 def test_a_key_is_set_kept_replaced_and_never_shown(admin: Client) -> None:
@@ -67,7 +69,7 @@ def test_a_stored_key_does_not_go_to_another_server(admin: Client, address: str)
     row = ModelEndpointFactory(protocol="openai-chat", base_url="https://x.example/v1", api_key=Plain(SECRET))
     page_of = f"/admin/agent/modelendpoint/{row.pk}/change/"
     response = admin.post(page_of, endpoint_form(base_url=address))
-    assert "enter the key that is for it" in response.content.decode()
+    assert "enter what is for it" in response.content.decode()
     row.refresh_from_db()
     assert row.base_url == "https://x.example/v1"
 
@@ -96,10 +98,10 @@ def test_the_form_says_whether_a_key_is_stored_and_begins_with_a_real_protocol(a
     without = ModelEndpointFactory()
     assert 'placeholder="A key is stored"' in page(admin, f"modelendpoint/{with_key.pk}/change/")
     shown = page(admin, f"modelendpoint/{without.pk}/change/")
-    assert 'placeholder="No key stored"' in shown
+    assert 'placeholder="Nothing is stored"' in shown
     assert '<option value="demo" selected' in shown
     fresh = page(admin, "modelendpoint/add/")
-    assert 'placeholder="No key stored"' in fresh
+    assert 'placeholder="Nothing is stored"' in fresh
     assert '<option value="openai-chat" selected' in fresh
 
 
@@ -119,6 +121,19 @@ def test_another_path_of_the_same_server_keeps_the_key(admin: Client, address: s
     assert response.status_code == 302, response.content.decode()
     row.refresh_from_db()
     assert (row.base_url, reveal(row, "api_key")) == (address, SECRET)
+
+
+def test_headers_are_secrets_like_the_key(admin: Client) -> None:
+    page_of = "/admin/agent/modelendpoint/add/"
+    assert admin.post(page_of, endpoint_form(headers="no colon")).status_code == 200
+    assert admin.post(page_of, endpoint_form(headers="X-Team: r\r\nX-Key: k\x00y")).status_code == 200
+    assert admin.post(page_of, endpoint_form(headers="X-Team: research\r\n\r\nX-Key: top")).status_code == 302
+    row = ModelEndpoint.objects.get()
+    assert read_headers(reveal(row, "headers")) == (("X-Team", "research"), ("X-Key", "top"))
+    shown = page(admin, f"modelendpoint/{row.pk}/change/")
+    assert "research" not in shown and 'placeholder="Headers are stored"' in shown
+    moved = admin.post(f"/admin/agent/modelendpoint/{row.pk}/change/", endpoint_form(base_url="https://y.example/v1"))
+    assert moved.status_code == 200
 
 
 def test_an_endpoint_without_a_key_moves_freely(admin: Client) -> None:
@@ -143,6 +158,8 @@ def agent_form(endpoint: ModelEndpoint, **changed: Any) -> dict[str, Any]:
         "model": "m",
         "order": "0",
         "limits": "{}",
+        "fallbacks-TOTAL_FORMS": "0",
+        "fallbacks-INITIAL_FORMS": "0",
         "tool_call_errors": "report",
         "tool_exceptions": "fail",
         "enabled": "on",
@@ -157,6 +174,16 @@ def test_an_agent_is_made_with_prompts_one_a_line(admin: Client) -> None:
     assert row.suggested_prompts == ["one", "二"]
     assert row.effective_limits().max_model_calls == 3
     assert "one\n二" in page(admin, f"agentprofile/{row.pk}/change/")
+
+
+def test_a_retry_policy_is_checked_on_the_form(admin: Client) -> None:
+    """P19, P29."""
+    wrong = agent_form(ModelEndpointFactory(), retry_policy='{"maxAttempts": 0}')
+    assert "maxAttempts" in admin.post("/admin/agent/agentprofile/add/", wrong).content.decode()
+    right = agent_form(ModelEndpointFactory(), retry_policy='{"maxAttempts": 3}')
+    assert admin.post("/admin/agent/agentprofile/add/", right).status_code == 302
+    policy = AgentProfile.objects.get().retries()
+    assert policy is not None and policy.max_attempts == 3
 
 
 def test_limits_that_are_none_are_refused_on_the_form(admin: Client) -> None:

@@ -45,7 +45,6 @@ def test_the_default_agent_changes_only_when_asked() -> None:
     ("given", "message"),
     [
         ({"slug": "no spaces"}, "--slug"),
-        ({"base_url": ""}, "--base-url.*needs an address"),
         ({"base_url": "127.0.0.1:8080"}, "--base-url"),
         ({"model": "x" * 300}, "--model"),
         ({"base_url": "https://joe:sk-1@x.example/v1"}, "--base-url.*put the key into.*--api-key"),

@@ -41,7 +41,7 @@ def test_the_model_configuration_has_the_key_in_the_clear(settings: Settings) ->
         protocol="openai-chat", base_url="https://x.example/v1", api_key=Plain("sk"), organization="org"
     )
     row = AgentProfile.objects.get(pk=AgentProfileFactory(endpoint=endpoint, model="m", temperature=0.5).pk)
-    assert row.model_config() == ModelConfig(
+    expected = ModelConfig(
         protocol="openai-chat",
         model="m",
         base_url="https://x.example/v1",
@@ -51,6 +51,7 @@ def test_the_model_configuration_has_the_key_in_the_clear(settings: Settings) ->
         max_tokens=None,
         allow_private=settings.PAR.allow_private_models,
     )
+    assert row.model_configs() == [(endpoint.slug, expected)]
 
 
 def test_limits_of_an_agent_stand_in_for_the_defaults() -> None:
@@ -86,8 +87,13 @@ def test_an_agent_is_offered_enabled_and_installed_tools_only() -> None:
     assert row.tool_names() == ["a", "b"]
 
 
-@pytest.mark.parametrize("url", ["", "ftp://x.example", "x.example/v1", "https://"])
-def test_a_protocol_with_a_network_needs_an_address(url: str) -> None:
+def test_without_an_address_the_providers_own_is_meant() -> None:
+    """P32."""
+    ModelEndpoint(slug="x", name="x", protocol="openai-chat").full_clean()
+
+
+@pytest.mark.parametrize("url", ["ftp://x.example", "x.example/v1", "https://"])
+def test_what_is_no_address_is_refused(url: str) -> None:
     with pytest.raises(ValidationError, match="base_url"):
         ModelEndpoint(slug="x", name="x", protocol="openai-chat", base_url=url).full_clean()
 

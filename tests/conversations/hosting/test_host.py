@@ -235,7 +235,7 @@ async def test_a_start_that_cannot_be_set_up_leaves_no_run_behind(user: User, mo
             raise ValueError("the key cannot be read")
 
         with monkeypatch.context() as patch:
-            patch.setattr(AgentProfile, "model_config", broken)
+            patch.setattr(AgentProfile, "model_configs", broken)
             refused = await socket.say("Hi", AGENT)
         assert (refused["type"], refused["message"]) == ("error", "The agent could not be set up.")
         execution = await only(Execution)

@@ -1,0 +1,76 @@
+"""What model calls cost."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from uuid import UUID
+
+from django.conf import settings
+from django.core.validators import MinValueValidator
+from django.db import models
+
+from agent.models.endpoint import ModelEndpoint
+from agent.models.profile import AgentProfile
+
+MILLION = Decimal(1_000_000)
+
+
+def _price(help_text: str) -> models.DecimalField[Decimal, Decimal]:
+    return models.DecimalField(
+        max_digits=14, decimal_places=6, validators=[MinValueValidator(Decimal(0))], help_text=help_text
+    )
+
+
+class ModelPrice(models.Model):
+    """What an operator pays for a model at an endpoint, in US dollars for a million tokens.
+
+    Without a row the public list prices count, where the model is in them.
+    """
+
+    endpoint = models.ForeignKey(ModelEndpoint, on_delete=models.CASCADE, related_name="prices")
+    model = models.CharField(max_length=200)
+    input = _price("For a million tokens of input.")
+    cached_input = _price("For a million tokens of input that came from the provider's cache.")
+    cache_write = _price("For a million tokens of input that went into the provider's cache.")
+    output = _price("For a million tokens of output, reasoning included.")
+
+    class Meta:
+        verbose_name = "model price"
+        ordering = ["endpoint", "model"]
+        constraints = [models.UniqueConstraint(fields=["endpoint", "model"], name="modelprice_once")]
+
+    def __str__(self) -> str:
+        return f"{self.model} at {self.endpoint}"
+
+    def cost(self, *, input_tokens: int, cached_tokens: int, cache_write_tokens: int, output_tokens: int) -> Decimal:
+        """Return the price of one call in US dollars; `input_tokens` are all, cached and written ones included."""
+        plain = max(0, input_tokens - cached_tokens - cache_write_tokens)
+        total = plain * self.input + cached_tokens * self.cached_input + cache_write_tokens * self.cache_write
+        return (total + output_tokens * self.output) / MILLION
+
+
+class UsageRecord(models.Model):
+    """One model call: its tokens, and its cost in US dollars where that is known."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    agent = models.ForeignKey(AgentProfile, on_delete=models.SET_NULL, null=True, related_name="+")
+    endpoint = models.ForeignKey(ModelEndpoint, on_delete=models.SET_NULL, null=True, related_name="+")
+    model = models.CharField(max_length=200)
+    execution_id: models.UUIDField[UUID, UUID] = models.UUIDField()
+    call_index = models.PositiveIntegerField()
+    input_tokens = models.PositiveBigIntegerField()
+    cached_tokens = models.PositiveBigIntegerField(default=0)
+    cache_write_tokens = models.PositiveBigIntegerField(default=0)
+    output_tokens = models.PositiveBigIntegerField()
+    reasoning_tokens = models.PositiveBigIntegerField(default=0)
+    cost = models.DecimalField(max_digits=18, decimal_places=9, null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        verbose_name = "usage record"
+        ordering = ["-created_at", "-pk"]
+        constraints = [models.UniqueConstraint(fields=["execution_id", "call_index"], name="usage_call_once")]
+        indexes = [models.Index(fields=["user", "-created_at"], name="usage_of_user")]
+
+    def __str__(self) -> str:
+        return f"call {self.call_index} of {self.execution_id}"
