@@ -23,7 +23,7 @@ class ChatWire(ChatRequests):
         return SSESplitter(limit)
 
     def decoder(self, prepared: PreparedRequest, scrub: Scrubber, limit: int) -> ChatDecoder:
-        return ChatDecoder(prepared, scrub, limit=limit)
+        return ChatDecoder(prepared, scrub, limit=limit, keep_reasoning=self.keeps_reasoning)
 
 
 class OpenAIChat(HTTPModel):

@@ -34,6 +34,7 @@ _STOP_REASONS: dict[str, StopReason] = {
 }
 _FILTERED = ("content_filter", "content-filter", "safety")
 _FAILED = ("error", "insufficient_system_resource")
+_REPLAYED_NAMES = ("reasoning_content", "reasoning")  # as plain text, which is how they came
 _REASONING_NAMES = ("reasoning_content", "reasoning", "reasoning_details")
 
 
@@ -132,7 +133,7 @@ class ChatDecoder:
         if self.finished and not self.ended:
             self.ended = True
             prepared, reasoning = self._prepared, joined_halves("".join(self._kept_reasoning or ()))
-            extras = (clean_text(reasoning),) if reasoning.strip() else ()
+            extras = ({self._reasoning_name: clean_text(reasoning)},) if reasoning.strip() else ()
             state = prepared.state.plus(self._call_ids, prepared.message_id, extras).to_model_state(STATE_FORMAT)
             out.append(MessageStop(self._stop_reason, self._usage, state, self._details))
         elif not self.ended:
@@ -196,14 +197,14 @@ class ChatDecoder:
             )
 
     def _delta(self, delta: dict[str, Any], out: list[ModelEvent]) -> None:
-        self._think(self._reasoning_of(delta), out)
+        self._blocks.say("reasoning", self._reasoning_of(delta), out)
         content = delta.get("content")
         if isinstance(content, str):
             self._blocks.say("text", content, out)
         elif isinstance(content, list):
             for part in content:
                 if isinstance(part, dict):
-                    self._think(_joined(part.get("thinking")), out)
+                    self._blocks.say("reasoning", _joined(part.get("thinking")), out)
                     self._blocks.say("text", _joined(part.get("text")), out)
         if isinstance(refusal := delta.get("refusal"), str):
             self._refusal.append(refusal)
@@ -211,17 +212,14 @@ class ChatDecoder:
         if not self._calls.take(delta) or self._room < 0:
             self._fail(StreamError("the provider sent more than can be kept"), out)
 
-    def _think(self, text: str, out: list[ModelEvent]) -> None:
-        self._blocks.say("reasoning", text, out)
-        if self._kept_reasoning is not None:
-            self._kept_reasoning.append(text)
-            self._room -= len(text)
-
     def _reasoning_of(self, delta: dict[str, Any]) -> str:
         """Return the reasoning of a delta; of several names that mirror one text the first that spoke counts (B14)."""
         for name in (self._reasoning_name,) if self._reasoning_name else _REASONING_NAMES:
             if text := _joined(delta.get(name)):
                 self._reasoning_name = name
+                if self._kept_reasoning is not None and name in _REPLAYED_NAMES:
+                    self._kept_reasoning.append(text)
+                    self._room -= len(text)
                 return text
         return ""
 

@@ -8,42 +8,43 @@ from typing import Any, ClassVar
 import orjson
 
 from agent.providers.history import Result, WireCall, kept_result
-from agent.runtime.messages import AgentMessage, ImageBlock, TextBlock, ToolCallBlock, UrlSource
-
-REASONING = "reasoning_content"
+from agent.providers.openai_content import Picture, said
+from agent.runtime.messages import AgentMessage
 
 
 class ChatEncoder:
-    """Writes chat messages; an extra of an answer is its reasoning text, for servers that want it back (R34)."""
+    """Writes chat messages; an extra of an answer is its reasoning under the name by which it came (R34)."""
 
     protocol: ClassVar[str] = "openai-chat"
     results_open_user_message: ClassVar[bool] = False
+    # What an answer with calls has where its reasoning is not known.
+    missing_reasoning: ClassVar[dict[str, str]] = {}
 
     def message(
         self, neighbours: Sequence[AgentMessage], calls: Sequence[WireCall], extras: Sequence[Sequence[Any]]
     ) -> bytes:
-        role = neighbours[0].role
-        parts = [part for message in neighbours for part in _parts(message)]
-        texts = [part for part in parts if isinstance(part, str)]
+        parts = [part for message in neighbours for part in said(message)]
         content: Any = None
-        if len(texts) < len(parts):
-            content = [{"type": "text", "text": part} if isinstance(part, str) else part for part in parts]
-        elif texts:
-            content = "\n\n".join(texts)
-        blocks = [block for block in neighbours[-1].blocks if isinstance(block, ToolCallBlock)] if calls else []
-        if content is None and not blocks:
+        if any(isinstance(part, Picture) for part in parts):
+            content = [_part(part) for part in parts]
+        elif parts:
+            content = "\n\n".join(map(str, parts))
+        if content is None and not calls:
             return b""
-        wire: dict[str, Any] = {"role": role, "content": content}
-        if reasoning := [text for extra in extras for text in extra]:
-            wire[REASONING] = "\n\n".join(reasoning)
-        if blocks:
+        wire: dict[str, Any] = {"role": neighbours[0].role, "content": content}
+        reasoning: dict[str, str] = {}
+        for name, text in (item for extra in extras for each in extra for item in each.items()):
+            reasoning[name] = f"{reasoning[name]}\n\n{text}" if name in reasoning else text
+        wire |= reasoning
+        if calls:
+            wire |= {} if reasoning else self.missing_reasoning
             wire["tool_calls"] = [
                 {
                     "id": call.id,
                     "type": "function",
-                    "function": {"name": call.name, "arguments": orjson.dumps(block.input).decode()},
+                    "function": {"name": call.name, "arguments": arguments(block.input)},
                 }
-                for block, call in zip(blocks, calls, strict=True)
+                for block, call in zip(neighbours[-1].tool_calls, calls, strict=True)
             ]
         return orjson.dumps(wire)
 
@@ -51,22 +52,22 @@ class ChatEncoder:
         return [kept_result(self.protocol, result, _result) for result in results]
 
 
-def _parts(message: AgentMessage) -> list[str | dict[str, Any]]:
-    """Return what a message says: its text, in pieces where pictures stand between."""
-    if message.role != "user":
-        return [text] if (text := message.text).strip() else []
-    parts: list[str | dict[str, Any]] = []
-    for block in message.blocks:
-        match block:
-            case TextBlock() if block.text.strip():
-                parts.append(block.text)
-            case ImageBlock():
-                source = block.source
-                url = source.url if isinstance(source, UrlSource) else f"data:{source.media_type};base64,{source.data}"
-                parts.append({"type": "image_url", "image_url": {"url": url}})
-            case _:
-                pass
-    return parts
+class StrictReasoningEncoder(ChatEncoder):
+    """Writes messages for servers that refuse a call without reasoning, such as one that another model made."""
+
+    protocol: ClassVar[str] = "openai-chat/strict-reasoning"
+    missing_reasoning: ClassVar[dict[str, str]] = {"reasoning_content": " "}
+
+
+def arguments(input: Any) -> str:
+    """Return the input of a call as JSON text, the same before and after a database that keeps no order."""
+    return orjson.dumps(input, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def _part(part: str | Picture) -> dict[str, Any]:
+    if isinstance(part, Picture):
+        return {"type": "image_url", "image_url": {"url": part.url}}
+    return {"type": "text", "text": part}
 
 
 def _result(result: Result) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -10,8 +11,11 @@ import orjson
 from agent.providers.clients import is_host
 from agent.providers.config import ModelConfig
 from agent.providers.history import History
-from agent.providers.openai_chat_history import ChatEncoder
-from agent.providers.prepared import PreparedRequest, ToolEncoder
+from agent.providers.names import ToolNames
+from agent.providers.openai_chat_history import ChatEncoder, StrictReasoningEncoder
+from agent.providers.openai_chat_reasoning import reasoning_rule
+from agent.providers.prepared import PreparedRequest, ToolEncoder, members, sampling
+from agent.providers.schemas import is_strict, structured_output
 from agent.providers.state import ProviderState
 from agent.runtime.model import ModelRequest
 from agent.runtime.tools import ToolDefinition
@@ -26,33 +30,51 @@ class ChatRequests:
         self._config = config
         head = {"model": config.model, "stream": True, "stream_options": {"include_usage": True}}  # P36
         self._head = orjson.dumps(head)[:-1]
-        # OpenAI's own newer models refuse max_tokens, other servers do not know its successor.
-        official = not config.base_url or is_host(config, "openai.com")
-        self._max_tokens = b"max_completion_tokens" if official else b"max_tokens"
-        self._tools = ToolEncoder(_encode_tool)
-        self._history = History(ChatEncoder())
+        # OpenAI's own newer models refuse max_tokens, and other servers do not know its successor or strict tools.
+        self._official = not config.base_url or is_host(config, "openai.com")
+        self._rule = reasoning_rule(config)
+        self._tools = ToolEncoder(self._encode_tool)
+        demanded = self._rule is not None and self._rule.demanded
+        self._history = History(StrictReasoningEncoder() if demanded else ChatEncoder())
+
+    @property
+    def keeps_reasoning(self) -> bool:
+        """Whether the server wants its reasoning back."""
+        return self._rule is not None
 
     def prepare(self, request: ModelRequest) -> PreparedRequest:
         """Return the request; raises `StateMismatch`."""
         tools = self._tools.encode(request.tools)
         state = ProviderState.read(request.model_state, STATE_FORMAT)
+        state = replace(state, extras=self._rule.due(request.messages, state.extras) if self._rule is not None else {})
         messages = self._history.encode(request.messages, tools.names, state)
-        parts = [self._head]
-        max_tokens = request.max_tokens or self._config.max_tokens
-        if max_tokens is not None:
-            parts.append(b',"%b":%d' % (self._max_tokens, max_tokens))
-        temperature = self._config.temperature if request.temperature is None else request.temperature
-        if temperature is not None:
-            parts.append(b',"temperature":' + orjson.dumps(temperature))
+        parts = [self._head, self._settings(request)]
         if tools.encoded:
-            parts.append(b',"tools":' + tools.encoded)
+            parts += (b',"tools":', tools.encoded, members(tool_choice=_tool_choice(request.tool_choice, tools.names)))
         parts += (b',"messages":[', b",".join(messages), b"]}")
         kept = state.only(request.messages, self._history.calls)
         return PreparedRequest(b"".join(parts), tools.names, kept, request.response_message_id, not messages)
 
+    def _settings(self, request: ModelRequest) -> bytes:
+        config, settings = self._config, sampling(self._config, request)
+        if self._official:
+            settings["max_completion_tokens"] = settings.pop("max_tokens")
+        schema = request.response_schema
+        output = None if schema is None else structured_output(schema)
+        return members(
+            **settings,
+            stop=config.stop_sequences or None,
+            prompt_cache_key=config.prompt_cache_key or None,
+            response_format=output and {"type": "json_schema", "json_schema": output},
+        )
 
-def _encode_tool(definition: ToolDefinition, name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "function",
-        "function": {"name": name, "description": definition.description, "parameters": schema},
-    }
+    def _encode_tool(self, definition: ToolDefinition, name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+        function = {"name": name, "description": definition.description, "parameters": schema}
+        strict = {"strict": True} if self._official and is_strict(schema) else {}
+        return {"type": "function", "function": function | strict}
+
+
+def _tool_choice(choice: str | None, names: ToolNames) -> Any:
+    if choice is None or choice in ("auto", "required", "none"):
+        return choice
+    return {"type": "function", "function": {"name": names.wire(choice)}}

@@ -9,9 +9,11 @@ from typing import Any
 
 import orjson
 
+from agent.providers.config import ModelConfig
 from agent.providers.names import ToolNames
 from agent.providers.schemas import object_schema
 from agent.providers.state import ProviderState
+from agent.runtime.model import ModelRequest
 from agent.runtime.tools import ToolDefinition
 
 logger = logging.getLogger(__name__)
@@ -54,12 +56,30 @@ class ToolEncoder:
         return self._last
 
     def _encoded(self, definitions: tuple[ToolDefinition, ...]) -> EncodedTools:
-        schemas = [(definition, object_schema(definition.input_schema)) for definition in definitions]
-        names = ToolNames(definition.name for definition, schema in schemas if schema is not None)
-        wire = []
-        for definition, schema in schemas:
+        expressible = []
+        for definition in definitions:
+            schema = object_schema(definition.input_schema)
             if schema is None:
-                logger.warning("tool %r is left out of the request: its input schema is no object", definition.name)
+                logger.warning("tool %r is left out of the request: its schema cannot be expressed", definition.name)
             else:
-                wire.append(self._encode(definition, names.wire(definition.name), schema))
+                expressible.append((definition, schema))
+        names = ToolNames(definition.name for definition, _ in expressible)
+        wire = [self._encode(definition, names.wire(definition.name), schema) for definition, schema in expressible]
         return EncodedTools(definitions, names, orjson.dumps(wire) if wire else b"")
+
+
+def members(**values: Any) -> bytes:
+    """Return the members of a JSON object that are not None, each with a comma before it."""
+    parts = [
+        b",%b:%b" % (orjson.dumps(name), orjson.dumps(value)) for name, value in values.items() if value is not None
+    ]
+    return b"".join(parts)
+
+
+def sampling(config: ModelConfig, request: ModelRequest) -> dict[str, Any]:
+    """Return what a request says about sampling; what it leaves open is said by the configuration."""
+    return {
+        "max_tokens": config.max_tokens if request.max_tokens is None else request.max_tokens,
+        "temperature": config.temperature if request.temperature is None else request.temperature,
+        "top_p": config.top_p,
+    }
