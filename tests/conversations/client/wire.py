@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
 from agent.runtime import create_runtime
 from agent.runtime import events as ev
+from agent.runtime.model import BlockDelta
 from agent.runtime.state import ExecutionState
 from agent.runtime.tools import ToolInvocation
 from agent.testing import EventRecorder, ScriptedModel, calls, says, scripted_tool
 from conversations.client.events import Event
 from conversations.client.session import Found, Send, Session, Settled, Told
 from conversations.client.transcript import Transcript
-from conversations.hosting.hub import snapshot_frame
-from conversations.hosting.outbox import EventFrame, Outbox
 
 CONVERSATION = "01890a5d-ac96-774b-bcce-b302099a8000"
 
@@ -56,22 +55,57 @@ def record() -> EventRecorder:
     return asyncio.run(run())
 
 
+class Queue:
+    """What waits for a slow reader: deltas of a block merge, and beyond `limit` frames a snapshot takes their place."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.owed = False
+        self._waiting: deque[bytes | list[BlockDelta]] = deque()
+
+    def put(self, frame: bytes) -> None:
+        self._waiting.append(frame)
+
+    def put_event(self, event: ev.Event) -> None:
+        if self.owed:
+            return
+        last = self._waiting[-1] if self._waiting else None
+        if isinstance(event, BlockDelta):
+            if isinstance(last, list) and last[-1].index == event.index:
+                last.append(event)
+            else:
+                self._waiting.append([event])
+        else:
+            self._waiting.append(ev.encode(event))
+        if len(self._waiting) > self.limit:
+            self.owed = True
+            self._waiting = deque(frame for frame in self._waiting if isinstance(frame, bytes) and b'"ack"' in frame)
+
+    def next(self) -> bytes | None:
+        if not self._waiting:
+            return None
+        frame = self._waiting.popleft()
+        if isinstance(frame, bytes):
+            return frame
+        return ev.encode_delta(frame[-1], frame[0].seq, "".join(delta.text for delta in frame))
+
+
 @dataclass
 class Server:
-    """Publishes `events` to whoever subscribed. `limit` is how many bytes wait for a slow reader; with `forgetful` the
+    """Publishes `events` to whoever subscribed. `limit` is how many frames wait for a slow reader; with `forgetful` the
     snapshot of an ended run has no tools, as it comes from the database."""
 
     events: list[ev.Event]
-    limit: int = 4 * 1024 * 1024
+    limit: int = 1000
     forgetful: bool = False
     started: str | None = None
     published: int = 0
     reading: bool = False
-    outbox: Outbox = field(default_factory=Outbox)
     lost: ExecutionState | None = None
 
     def __post_init__(self) -> None:
         self.state = ExecutionState(self.events[0].execution_id, CONVERSATION)
+        self.outbox = Queue(self.limit)
 
     @property
     def live(self) -> bool:
@@ -79,7 +113,7 @@ class Server:
 
     def accept(self) -> None:
         """Take a new connection, on which nothing is followed."""
-        self.outbox, self.reading = Outbox(self.limit), False
+        self.outbox, self.reading = Queue(self.limit), False
 
     def publish(self) -> None:
         if not self.live:
@@ -88,7 +122,7 @@ class Server:
         self.published += 1
         self.state.apply(event)
         if self.reading:
-            self.outbox.put_event(EventFrame(event))
+            self.outbox.put_event(event)
 
     def crash(self, kept: int) -> None:
         """Lose the run: what is known is what its first `kept` events said in complete messages."""
@@ -123,27 +157,21 @@ class Server:
 
     def next(self) -> bytes | None:
         """Return the next frame for the client, None if there is none."""
-        while self.outbox._waiting or self.outbox._owed:
-            try:
-                self.outbox.next().send(None)
-            except StopIteration as taken:
-                if taken.value is not None:
-                    return bytes(taken.value)
-                self.outbox.take_owed()
-                self._show()
-        return None
+        if (frame := self.outbox.next()) is None and self.outbox.owed:
+            self.outbox.owed = False
+            self._show()
+            frame = self.outbox.next()
+        return frame
 
     def _answer(self, command: dict[str, Any], **members: Any) -> None:
         self.outbox.put(orjson.dumps({"type": "ack", "id": command["id"], **members}))
 
     def _show(self) -> None:
-        state = self.lost or self.state
-        frame = snapshot_frame(state)
-        if self.forgetful and state.ended:
-            loose = orjson.loads(frame)
-            loose["state"]["tools"] = []
-            frame = orjson.dumps(loose)
-        self.outbox.put(frame, state.execution_id)
+        state = (self.lost or self.state).to_wire()
+        if self.forgetful and state["status"] == "completed":
+            state["tools"] = []
+        ids = {"executionId": state["executionId"], "conversationId": CONVERSATION}
+        self.outbox.put(orjson.dumps({"type": "snapshot", **ids, "seq": state["seq"], "state": state}))
 
 
 class Client:
