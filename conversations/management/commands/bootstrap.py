@@ -12,8 +12,10 @@ from typing import Any
 
 from allauth.account.models import EmailAddress
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
+from django.core.validators import validate_email
 from django.db import DatabaseError, transaction
 from django.urls import reverse
 
@@ -45,6 +47,10 @@ class Command(BaseCommand):
     def handle(self, *args: Any, demo: bool, migrate: bool, email: str, **options: Any) -> None:
         if demo and not settings.PAR.development:
             raise CommandError("--demo is for development only; set PAR_ENVIRONMENT=development")
+        try:
+            validate_email(email)
+        except ValidationError:
+            raise CommandError(f"--email {email!r} is no e-mail address") from None
         try:
             self._prepare(demo, migrate, email)
         except DatabaseError as error:

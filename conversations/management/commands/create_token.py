@@ -13,6 +13,8 @@ from django.utils import timezone
 from conversations.models import ApiToken, User
 from conversations.models.credentials import SCOPES
 
+MOST_DAYS = 36_500
+
 
 class Command(BaseCommand):
     """Print a new token, once."""
@@ -35,8 +37,8 @@ class Command(BaseCommand):
             raise CommandError(f"there is nobody called {username!r}")
         if not user.is_active:
             raise CommandError(f"the account of {username!r} is closed")
-        if days is not None and days < 1:
-            raise CommandError(f"--days is at least 1, got {days}")
+        if days is not None and not 1 <= days <= MOST_DAYS:
+            raise CommandError(f"--days is from 1 to {MOST_DAYS}, got {days}; leave it out for a token without an end")
         try:
             row, plain = ApiToken.issue(
                 user,

@@ -101,3 +101,10 @@ def test_a_database_that_cannot_be_used_is_told_in_words(tmp_path: Path) -> None
         assert done.returncode != 0
         assert told in done.stderr
         assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("email", ["notanemail", "", "a@b@c", "joe@example.org\nx"])
+def test_an_address_that_is_none_is_refused_in_words(email: str) -> None:
+    with pytest.raises(CommandError, match="is no e-mail address"):
+        bootstrap(email=email)
+    assert not User.objects.exists()

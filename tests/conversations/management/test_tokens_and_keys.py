@@ -50,7 +50,11 @@ def test_what_cannot_be_done_is_said() -> None:
         ("nobody", {}, "nobody called 'nobody'"),
         ("gone", {}, "closed"),
         ("joe", {"scopes": "root"}, "'root'"),
-        ("joe", {"days": 0}, "at least 1"),
+        ("joe", {"scopes": "read, root"}, "'root'"),
+        ("joe", {"scopes": " , "}, "needs a scope"),
+        ("joe", {"days": 0}, "from 1 to 36500"),
+        ("joe", {"days": -3}, "from 1 to 36500"),
+        ("joe", {"days": 9_999_999}, "from 1 to 36500"),
     ]:
         with pytest.raises(CommandError, match=message):
             create(username, **options)
