@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from uuid import UUID
-
-import orjson
 
 from conversations.api.serving import release_thread
 from conversations.credentials import Credential
@@ -16,8 +15,14 @@ from conversations.hosting.subscriber import Subscriber
 
 KEEP_ALIVE = 15.0  # seconds
 NOTHING = b":\n\n"
-TERMINAL = ("execution-completed", "execution-failed")
-ENDED = ("completed", "failed", "cancelled")
+LAST = (b"execution-completed", b"execution-failed")
+ENDED = (b"completed", b"failed", b"cancelled")
+# The head of a frame says everything that is needed here; what follows may be megabytes.
+HEAD = re.compile(
+    rb'\{"type":"(?P<type>[a-z-]+)"(?:,"executionId":"[^"]*")?(?:,"conversationId":"[^"]*")?(?:,"fromSeq":\d+)?'
+    rb'(?:,"seq":(?P<seq>\d+))?(?:,"state":\{"executionId":"[^"]*","conversationId":"[^"]*","agent":"[^"]*"'
+    rb',"seq":\d+,"status":"(?P<status>[a-z_]+)")?'
+)
 
 
 class EventStream:
@@ -41,18 +46,14 @@ class EventStream:
         request.add_done_callback(lambda _: self.close())  # Django does not close a generator whose reader went away
         subscriber = self._subscriber = Subscriber(self._host, self._credential)
         release_thread()
-        yield NOTHING  # the head of the answer leaves with it
         try:
             await subscriber.subscribe(execution_id=self._execution_id, seen=self._seen)
             if self._client_id is not None:
                 subscriber.act_for(self._client_id)
+            yield NOTHING  # the head of the answer leaves with it: who has it misses nothing from now on
             over = False
             while not over:
-                frame = await self._next(subscriber)
-                if frame is None:
-                    yield NOTHING
-                    continue
-                event, over = _event(frame)
+                event, over = await self._next(subscriber)
                 yield event
         except (ExecutionNotFound, Unauthorized):
             return  # whoever connects again is told
@@ -66,20 +67,22 @@ class EventStream:
         if self._waiting is not None:
             self._waiting.cancel()
 
-    async def _next(self, subscriber: Subscriber) -> bytes | None:
-        """Return the next frame, None when there was none for a while."""
+    async def _next(self, subscriber: Subscriber) -> tuple[bytes, bool]:
+        """Return the next event, a comment when there was none for a while; and whether none follows it."""
         if self._waiting is None:  # never cancelled for the sake of a keep-alive: it may be on its way with a snapshot
             self._waiting = asyncio.create_task(subscriber.next(), name="events of a run")
+            self._waiting.add_done_callback(lambda task: task.cancelled() or task.exception())  # nobody may be left
         done, _ = await asyncio.wait({self._waiting}, timeout=KEEP_ALIVE)
         if not done:
-            return None
+            return NOTHING, False
         waiting, self._waiting = self._waiting, None
-        return waiting.result()
+        return event_of(waiting.result())
 
 
-def _event(frame: bytes) -> tuple[bytes, bool]:
+def event_of(frame: bytes) -> tuple[bytes, bool]:
     """Return a frame as a server-sent event, and whether none follows it."""
-    told = orjson.loads(frame)
-    id = b"id: %d\n" % told["seq"] if "seq" in told else b""
-    over = told["type"] in TERMINAL or (told["type"] == "snapshot" and told["state"]["status"] in ENDED)
-    return b"%sevent: %s\ndata: %s\n\n" % (id, told["type"].encode(), frame), over
+    head = HEAD.match(frame)
+    assert head is not None
+    id = b"id: %s\n" % head["seq"] if head["seq"] else b""
+    over = head["type"] in LAST or head["status"] in ENDED
+    return b"%sevent: %s\ndata: %s\n\n" % (id, head["type"], frame), over
