@@ -1,0 +1,85 @@
+"""Requests to the Responses API: ready bytes, joined from parts that are encoded once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from agent.providers.clients import is_host
+from agent.providers.config import ModelConfig
+from agent.providers.history import History
+from agent.providers.names import ToolNames
+from agent.providers.openai_responses_history import ResponsesEncoder
+from agent.providers.prepared import PreparedRequest, ToolEncoder, members, sampling
+from agent.providers.schemas import is_strict, structured_output
+from agent.providers.state import ProviderState
+from agent.runtime.model import ModelRequest
+from agent.runtime.tools import ToolDefinition
+
+logger = logging.getLogger(__name__)
+
+STATE_FORMAT = "openai-responses/v1"
+
+# OpenAI's models without reasoning, which refuse to be asked for it.
+_NO_REASONING = ("gpt-3.5", "gpt-4", "chatgpt-4o")
+
+
+class ResponsesRequests:
+    """Builds the requests of one adapter."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        self._config = config
+        head: dict[str, Any] = {"model": config.model, "stream": True, "store": False}
+        official = not config.base_url or is_host(config, "openai.com")
+        if not (official and config.model.startswith(_NO_REASONING)):
+            head["include"] = ["reasoning.encrypted_content"]  # B43
+        if config.stop_sequences:
+            logger.warning("the stop sequences of %r are not sent: the Responses API knows none", config.model)
+        self._head = orjson.dumps(head)[:-1]
+        self._tools = ToolEncoder(_encode_tool)
+        self._history = History(ResponsesEncoder())
+
+    def prepare(self, request: ModelRequest) -> PreparedRequest:
+        """Return the request; raises `StateMismatch`."""
+        tools = self._tools.encode(request.tools)
+        state = ProviderState.read(request.model_state, STATE_FORMAT)
+        messages, instructions = request.messages, None
+        if messages and messages[0].role == "system":
+            messages, instructions = messages[1:], messages[0].text.strip() or None
+        items = self._history.encode(messages, tools.names, state)
+        parts = [self._head, self._settings(request), members(instructions=instructions)]
+        if tools.encoded:
+            parts += (b',"tools":', tools.encoded, members(tool_choice=_tool_choice(request.tool_choice, tools.names)))
+        parts += (b',"input":[', b",".join(items), b"]}")
+        kept = state.only(messages, self._history.calls)
+        return PreparedRequest(b"".join(parts), tools.names, kept, request.response_message_id, not items)
+
+    def _settings(self, request: ModelRequest) -> bytes:
+        settings = sampling(self._config, request)
+        schema = request.response_schema
+        output = None if schema is None else structured_output(schema)
+        return members(
+            max_output_tokens=settings.pop("max_tokens"),
+            **settings,
+            prompt_cache_key=self._config.prompt_cache_key or None,
+            text=output and {"format": {"type": "json_schema", **output}},
+        )
+
+
+def _encode_tool(definition: ToolDefinition, name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "function",
+        "name": name,
+        "description": definition.description,
+        "parameters": schema,
+        "strict": is_strict(schema),  # said in any case: the API's own default would change the schema
+    }
+
+
+def _tool_choice(choice: str | None, names: ToolNames) -> Any:
+    if choice is None or choice in ("auto", "required", "none"):
+        return choice
+    return {"type": "function", "name": names.wire(choice)}
