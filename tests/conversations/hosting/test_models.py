@@ -1,0 +1,217 @@
+"""The model of a run: tried again, replaced, metered and priced; pictures by address; a change of model."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.conf import settings
+
+from agent.models import AgentFallback, AgentProfile, AuditRecord, ModelEndpoint, ModelPrice, UsageRecord
+from agent.providers.net import Fetcher, FetchLimits
+from agent.runtime import ModelState, Usage
+from agent.runtime.model import BlockDelta, BlockStart, BlockStop, MessageStop, StreamError, UsageDetails
+from agent.testing import ScriptedAnswer, ScriptedModel, ScriptedProvider, fails, says
+from conversations.hosting.host import ExecutionHost
+from conversations.models import Execution, User
+from tests.factories import AgentProfileFactory, ModelEndpointFactory, UserFactory
+from tests.live import hosted, settled, socket_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+AGENT = "assistant"
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
+
+
+@pytest.fixture
+def user(transactional_db: None) -> User:
+    AgentProfileFactory(slug=AGENT)
+    return UserFactory()
+
+
+@asynccontextmanager
+async def serving(**models: ScriptedModel) -> AsyncIterator[ExecutionHost]:
+    """A host with a model for each name of a model."""
+    host = ExecutionHost(settings.PAR, "test", lambda config: models[config.model])
+    await host.start()
+    try:
+        yield host
+    finally:
+        await host.close()
+
+
+async def rows(model: type[Any]) -> list[Any]:
+    return await sync_to_async(lambda: list(model.objects.order_by("pk")))()
+
+
+async def audited(host: ExecutionHost, event: str) -> list[dict[str, Any]]:
+    await host.trail.flush()
+    return [row.payload for row in await rows(AuditRecord) if row.event == event]
+
+
+async def test_a_failed_call_is_made_again_where_the_agent_says_so(user: User) -> None:
+    """P29."""
+    policy = {"maxAttempts": 2, "backoff": {"type": "fixed", "delaySeconds": 0}}
+    await sync_to_async(AgentProfile.objects.update)(retry_policy=policy)
+    with ScriptedModel(fails(kind="overloaded", retryable=True), says("Hello")) as model:
+        async with hosted(model) as host, socket_of(host, user) as socket:
+            await socket.say("Hi", AGENT)
+            assert (await socket.end())["type"] == "execution-completed"
+            await settled(host)
+            (noted,) = await audited(host, "provider-retry")
+
+
+async def test_without_a_policy_nothing_is_made_again(user: User) -> None:
+    """R6."""
+    with ScriptedModel(fails(kind="overloaded", retryable=True)) as model:
+        async with hosted(model) as host, socket_of(host, user) as socket:
+            await socket.say("Hi", AGENT)
+            failed = await socket.end()
+    assert (failed["errorCode"], failed["retryable"]) == ("MODEL_FAILED", True)
+
+
+async def test_another_model_takes_over_and_the_audit_log_tells(user: User) -> None:
+    """P37."""
+
+    def prepare() -> None:
+        agent = AgentProfile.objects.get()
+        AgentFallback.objects.create(agent=agent, endpoint=ModelEndpointFactory(slug="second"), model="backup")
+        off = ModelEndpointFactory(slug="off", enabled=False)
+        AgentFallback.objects.create(agent=agent, endpoint=off, model="never")
+
+    await sync_to_async(prepare)()
+    with ScriptedModel(fails(kind="timeout")) as own, ScriptedModel(says("Hello")) as backup:
+        async with serving(demo=own, backup=backup) as host, socket_of(host, user) as socket:
+            ack = await socket.say("Hi", AGENT)
+            assert (await socket.end())["type"] == "execution-completed"
+            assert socket.text(ack["executionId"]) == "Hello"
+            await settled(host)
+            assert len(await audited(host, "provider-fallback-attempted")) == 1
+
+
+def call(*, text: str = "Hi", details: UsageDetails | None = None) -> list[Any]:
+    usage = Usage(input_tokens=1_000, output_tokens=100, total_tokens=1_100)
+    delta = BlockDelta(0, "text", text)
+    return [BlockStart(0, "text"), delta, BlockStop(0), MessageStop("end-turn", usage, None, details)]
+
+
+async def test_each_call_is_written_down_with_its_cost(user: User) -> None:
+    """P14: cached and written input have prices of their own."""
+
+    def price() -> None:
+        endpoint = AgentProfile.objects.get().endpoint
+        prices = {"input": "10", "cached_input": "1", "cache_write": "20", "output": "50"}
+        ModelPrice.objects.create(endpoint=endpoint, model="demo", **{k: Decimal(v) for k, v in prices.items()})
+
+    await sync_to_async(price)()
+    details = UsageDetails(cached_tokens=600, cache_write_tokens=300, reasoning_tokens=40)
+    async with hosted(ScriptedModel(call(details=details), call())) as host, socket_of(host, user) as socket:
+        ack = await socket.say("Hi", AGENT)
+        await socket.end()
+        await socket.say("Hi", AGENT, conversationId=ack["conversationId"])
+        await socket.end()
+        await settled(host)
+    first, second = await rows(UsageRecord)
+    assert str(first.execution_id) == ack["executionId"]
+    assert (first.user_id, first.call_index, first.reasoning_tokens) == (user.pk, 1, 40)
+    assert first.cost == Decimal("0.0126")  # 100 plain, 600 cached, 300 written, 100 out
+    assert second.cost == Decimal("0.015")
+
+
+async def test_what_a_failed_run_used_is_written_down_too_and_unknown_prices_are_null(user: User) -> None:
+    asks = [BlockStart(0, "tool-call", "c", "no.such"), BlockDelta(0, "tool-call", "{}"), BlockStop(0)]
+    model = ScriptedModel([*asks, replace(call()[-1], stop_reason="tool-use")])
+    async with hosted(model) as host, socket_of(host, user) as socket:
+        await socket.say("Hi", AGENT, limits={"maxModelCalls": 1})
+        assert (await socket.end())["type"] == "execution-failed"
+        await settled(host)
+    (row,) = await rows(UsageRecord)
+    assert (row.input_tokens, row.output_tokens, row.cost) == (1_000, 100, None)
+
+
+def picture_at(url: str) -> dict[str, Any]:
+    return {"type": "image", "source": {"type": "url", "url": url}}
+
+
+@asynccontextmanager
+async def seeing(model: ScriptedModel, *, allow_private: bool) -> AsyncIterator[ExecutionHost]:
+    fetcher = Fetcher(FetchLimits(ports=None), allow_private=allow_private)
+    host = ExecutionHost(settings.PAR, "test", lambda config: model, fetcher)
+    await host.start()
+    try:
+        yield host
+    finally:
+        await host.close()
+
+
+async def test_a_picture_by_address_is_fetched_once_and_kept(user: User) -> None:
+    """B76, B79: the model gets the picture, never the address; a repeated start asks nobody again."""
+    model, id = ScriptedModel(says("A picture")), str(uuid4())
+    async with (
+        ScriptedProvider(ScriptedAnswer(PNG, headers={"content-type": "text/html"})) as server,
+        seeing(model, allow_private=True) as host,
+        socket_of(host, user) as socket,
+    ):
+        start = {"type": "start", "id": id, "agent": AGENT, "input": [picture_at(server.url)]}
+        first = await socket.command(**start)
+        await socket.end()
+        again = await socket.command(**start)
+        assert (again["executionId"], again["created"]) == (first["executionId"], False)
+    source = model.requests[0].messages[-1].blocks[0].source
+    assert (source.media_type, source.data) == ("image/png", b64encode(PNG).decode())
+
+
+@pytest.mark.parametrize(
+    ("body", "allow_private", "words"),
+    [(PNG, False, "local, private or reserved"), (b"<svg onload=x>", True, "no PNG, JPEG, GIF or WebP")],
+)
+async def test_an_address_that_is_no_picture_starts_nothing(
+    user: User, body: bytes, allow_private: bool, words: str
+) -> None:
+    async with (
+        ScriptedProvider(ScriptedAnswer(body, headers={"content-type": "image/png"}), repeat=True) as server,
+        seeing(ScriptedModel(), allow_private=allow_private) as host,
+        socket_of(host, user) as socket,
+    ):
+        refused = await socket.command(type="start", agent=AGENT, input=[picture_at(server.url)], id=str(uuid4()))
+        assert (refused["code"], words in refused["message"]) == ("INVALID_ARGUMENT", True)
+        assert await rows(Execution) == []
+
+
+async def test_a_change_of_the_model_resets_the_model_state_and_says_so(user: User) -> None:
+    """R27, E36: never silently."""
+    state = ModelState(format="demo/v1", data={"a": 1})
+    with ScriptedModel(says("One", model_state=state), says("Two", model_state=state), says("Three")) as model:
+        async with hosted(model) as host, socket_of(host, user) as socket:
+            ack = await socket.say("Hi", AGENT)
+            await socket.end()
+            same = await socket.say("Hi", AGENT, conversationId=ack["conversationId"])
+            await socket.end()
+            await sync_to_async(ModelEndpoint.objects.update)(protocol="openai-chat")
+            other = await socket.say("Hi", AGENT, conversationId=ack["conversationId"])
+            await socket.end()
+            await settled(host)
+            assert len(await audited(host, "model-state-reset")) == 1
+    assert "modelStateReset" not in same
+    assert other["modelStateReset"] is True
+    assert [request.model_state for request in model.requests] == [None, state, None]
+
+
+async def test_an_unseen_error_of_the_fallback_is_the_one_that_is_told(user: User) -> None:
+    await sync_to_async(
+        lambda: AgentFallback.objects.create(
+            agent=AgentProfile.objects.get(), endpoint=ModelEndpointFactory(), model="b"
+        )
+    )()
+    lost = [StreamError("the second failed", kind="connection-lost", retryable=True)]
+    with ScriptedModel(fails(kind="timeout")) as own, ScriptedModel(lost) as backup:
+        async with serving(demo=own, b=backup) as host, socket_of(host, user) as socket:
+            await socket.say("Hi", AGENT)
+            assert (await socket.end())["errorMessage"] == "the second failed"
