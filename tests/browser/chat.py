@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page, expect
 
 LONG = 30_000  # milliseconds until an answer must be complete
@@ -30,3 +33,9 @@ def card(page: Page, tool: str) -> Locator:
 def words(page: Page) -> str:
     """Return all that was said, without the state of folded parts and without layout."""
     return " ".join((page.locator("#transcript").text_content() or "").split())
+
+
+def faults(page: Page) -> list[str]:
+    """Return what axe finds: the rule and where it is broken."""
+    found: list[dict[str, Any]] = Axe().run(page).response["violations"]
+    return [f"{fault['id']}: {[node['target'] for node in fault['nodes']]}" for fault in found]

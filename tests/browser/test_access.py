@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
-from tests.browser.chat import card, say, wait_for_end
+from agent.testing.chat_wire import chat_stream
+from tests.browser.chat import card, faults, last_answer, say, wait_for_end
 from tests.browser.conftest import OpenPage
+from tests.browser.scripted import add_agent, provider
+from tests.site import Site
 
 Scheme = Literal["light", "dark"]
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 PHONE = {"viewport": {"width": 390, "height": 844}}
-
-
-def faults(page: Page) -> list[str]:
-    """Return what axe finds: the rule and where it is broken."""
-    found: list[dict[str, Any]] = Axe().run(page).response["violations"]
-    return [f"{fault['id']}: {[node['target'] for node in fault['nodes']]}" for fault in found]
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -88,6 +84,47 @@ def test_nothing_is_wider_than_a_phone(open_page: OpenPage) -> None:
     wait_for_end(page)
 
     assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+
+WIDE = (
+    """
+| one | two | three |
+|---|---|---|
+| CELL | CELL | CELL |
+
+```python
+LINE
+```
+
+LONG
+
+مرحبا بالعالم، كيف حالك؟
+""".replace("CELL", "wide" * 12)
+    .replace("LINE", "x = " + "1 + " * 100 + "1")
+    .replace("LONG", "long" * 100)
+)
+
+
+@pytest.mark.parametrize("width", [320, 640])  # a small phone; a screen of 1280 pixels at 200 %
+def test_what_is_wide_scrolls_inside_itself(open_page: OpenPage, site: Site, width: int) -> None:
+    """Tables and code scroll, long words break, and a paragraph from right to left begins at the right."""
+    with provider(chat_stream(WIDE)) as url:
+        add_agent(site, f"wide-{width}", url)
+        page = open_page(f"/?agent=wide-{width}", viewport={"width": width, "height": 360})
+        say(page, "Show it")
+        wait_for_end(page)
+
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    for wide in (last_answer(page).locator(".table"), last_answer(page).locator("pre")):
+        assert wide.evaluate("element => element.scrollWidth > element.clientWidth && element.tabIndex === 0")
+    arabic = last_answer(page).locator("p", has_text="مرحبا")
+    gap = """(p) => {
+      const range = document.createRange();
+      range.selectNodeContents(p);
+      return p.getBoundingClientRect().right - range.getBoundingClientRect().right;
+    }"""
+    assert arabic.evaluate(gap) < 2
+    assert faults(page) == []
 
 
 def test_the_first_tab_leads_past_the_list(open_page: OpenPage) -> None:

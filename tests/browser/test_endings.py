@@ -6,7 +6,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from agent.testing.chat_wire import chat_stream
 from agent.testing.http_provider import ScriptedAnswer
-from tests.browser.chat import LONG, last_answer, say, wait_for_end, words
+from tests.browser.chat import LONG, faults, last_answer, say, wait_for_end, words
 from tests.browser.conftest import OpenPage
 from tests.browser.scripted import add_agent, provider
 from tests.site import Site
@@ -79,6 +79,7 @@ def test_an_answer_that_broke_off_can_be_gone_on_from(open_page: OpenPage, site:
         say(page, "Begin")
         wait_for_end(page)
         expect(page.locator(".notice-failed")).to_contain_text("The answer broke off.")
+        assert faults(page) == []
         page.reload()
         wait_for_end(page)
         offer(page, "Continue from here").click()
@@ -156,6 +157,7 @@ def test_an_answer_that_was_cut_off_is_continued(open_page: OpenPage, site: Site
         wait_for_end(page)
         expect(page.locator(".notice-max-tokens")).to_contain_text("The answer was cut off")
         expect(offer(page, "Continue")).to_be_visible()
+        assert faults(page) == []
         page.reload()
         wait_for_end(page)
         expect(page.locator(".notice-max-tokens")).to_contain_text("The answer was cut off")

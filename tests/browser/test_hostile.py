@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 from playwright.sync_api import expect
 
 from agent.testing.chat_wire import chat_stream
+from agent.testing.http_provider import ScriptedAnswer
 from tests.browser.chat import card, last_answer, say, wait_for_end
 from tests.browser.conftest import OpenPage
 from tests.browser.scripted import add_agent, provider
@@ -57,6 +60,39 @@ def test_hostile_tool_names_and_arguments_are_inert(open_page: OpenPage, site: S
     expect(last_answer(page)).to_contain_text("Done.")
     expect(card(page, "local.calculate").get_by_role("definition")).to_have_text(attack)
     assert page.locator("#transcript img").count() == 0
+
+
+def test_hostile_words_are_inert_wherever_they_stand(open_page: OpenPage, site: Site) -> None:
+    """B74, B75: title, thought, question, reason, arguments, result, tool name, error; streamed and reloaded."""
+    attack = '"><img src=x onerror=alert(1)><script>alert(1)</script>'
+    question = chat_stream(
+        attack,
+        reasoning=[attack],
+        tool_calls=[("local.send_postcard", {"to": attack, "text": attack, attack: [attack]})],
+    )
+    unknown = chat_stream(tool_calls=[(attack, {attack: attack})])
+    failure = ScriptedAnswer(
+        json.dumps({"error": {"message": attack}}).encode(), 400, {"content-type": "application/json"}
+    )
+    with provider(question, chat_stream("Well."), unknown, failure) as url:
+        add_agent(site, "hostile-words", url)
+        page = open_page("/?agent=hostile-words")
+        say(page, attack)
+        asked = card(page, "local.send_postcard")
+        expect(asked.get_by_role("definition").first).to_have_text(attack)
+        asked.get_by_label("Reason for a rejection").fill(attack)
+        asked.get_by_role("button", name="Reject").click()
+        wait_for_end(page)
+        say(page, attack)
+        wait_for_end(page)
+
+    for _ in ("streamed", "reloaded"):
+        expect(page.get_by_role("heading", level=1)).to_contain_text("<img")
+        expect(asked.locator(".tool-result-text")).to_contain_text(attack)
+        expect(page.locator(".tool-name").last).to_contain_text("<img")
+        expect(page.locator(".notice-failed")).to_contain_text(attack)
+        assert page.locator("#main :is(img, script), .conversations img, [onerror]").count() == 0
+        page.reload()
 
 
 def test_a_dead_provider_is_said_in_words_and_can_be_tried_again(open_page: OpenPage, site: Site) -> None:

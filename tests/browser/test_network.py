@@ -6,7 +6,7 @@ import re
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.chat import LONG, last_answer, say, wait_for_end, words
+from tests.browser.chat import LONG, faults, last_answer, say, wait_for_end, words
 from tests.browser.conftest import OpenPage
 from tests.site import Site
 
@@ -48,6 +48,7 @@ def test_what_ended_while_the_browser_was_offline_is_shown_as_it_ended(open_page
     expect(last_answer(witness)).to_contain_text("Night 2", timeout=LONG)
     page.context.set_offline(True)
     expect(page.locator("#connection")).to_contain_text("Trying again", timeout=LONG)
+    assert faults(page) == []
     witness.get_by_role("button", name="Stop").click()
     wait_for_end(witness)
     page.context.set_offline(False)

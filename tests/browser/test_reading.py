@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.chat import LONG, card, last_answer, say, wait_for_end
+from tests.browser.chat import LONG, card, faults, last_answer, say, wait_for_end
 from tests.browser.conftest import OpenPage
 
 COPYING: dict[str, Any] = {"permissions": ["clipboard-read", "clipboard-write"]}
@@ -32,6 +32,7 @@ def test_a_reader_who_scrolled_up_is_left_alone_and_led_back(open_page: OpenPage
     expect(last_answer(page)).to_contain_text("Night 6", timeout=LONG)
     assert page.evaluate("scrollY") == before
 
+    assert faults(page) == []
     newest.click()
     expect(newest).to_be_hidden()
     assert page.evaluate(AT_END)

@@ -220,12 +220,15 @@ def test_a_card_shows_the_arguments_that_were_approved(page: Page, line: Line) -
 
 
 def test_a_question_tells_what_the_tool_does_and_that_it_is_final(page: Page, line: Line) -> None:
-    tool = {"description": "Sends <b>it</b>.", "annotations": {"destructiveHint": True}}
-    line.changes = {"interrupt-requested": {"interrupt": {"tool": tool}}}
+    """B74: the words about a tool are text, whoever wrote them."""
+    attack = "Sends <img src=x onerror=alert(1)>."
+    tool = {"description": attack, "annotations": {"destructiveHint": True}}
+    line.changes = {"interrupt-requested": {"interrupt": {"tool": tool, "reason": attack}}}
     say(page, "Send a postcard to Lea")
     waiting = card(page, POSTCARD)
 
-    expect(waiting.locator(".tool-description")).to_have_text("Sends <b>it</b>.")
+    expect(waiting.locator(".tool-description")).to_have_text(attack)
+    expect(waiting.locator(".tool-why")).to_have_text(attack)
     expect(waiting.get_by_text("may not be undone")).to_be_visible()
     waiting.get_by_role("button", name="Reject").click()
     wait_for_end(page)

@@ -1,10 +1,8 @@
-"""The chat page, its list and the one-time link, as a browser without scripts sees them."""
+"""The chat page and its list, as a browser without scripts sees them."""
 
 from __future__ import annotations
 
 import re
-from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from html import unescape
 from typing import Any
 from uuid import uuid4
@@ -12,15 +10,14 @@ from uuid import uuid4
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import Group
-from django.contrib.sessions.models import Session
-from django.db import connection, connections
 from django.test import Client
 from django.utils import timezone
 
 from agent.runtime.messages import AgentMessage
-from conversations.models import Conversation, Execution, OneTimeLink, Revision, User
+from conversations.models import Conversation, Execution, Revision, User
 from conversations.unsaved import MOST_TURNS
 from tests.factories import PASSWORD, AgentProfileFactory, ConversationFactory, ExecutionFactory, UserFactory
+from tests.pages import body
 
 pytestmark = pytest.mark.django_db
 
@@ -84,12 +81,6 @@ def written(*blocks: dict[str, str]) -> dict[str, Any]:
 def in_order(page: str, *texts: str) -> bool:
     places = [page.index(text) for text in texts]
     return places == sorted(places)
-
-
-def body(client: Client, address: str, status: int = 200) -> str:
-    response = client.get(address)
-    assert response.status_code == status
-    return response.content.decode()
 
 
 @pytest.mark.parametrize("address", ["/", "/c/01890a5d-ac96-774b-bcce-b302099a8057/"])
@@ -542,107 +533,3 @@ def test_a_form_without_its_token_is_refused_in_words(person: User) -> None:
 
     assert response.status_code == 403
     assert "This page is out of date" in response.content.decode()
-
-
-# The one-time link
-
-
-def test_a_link_leaves_the_address_asks_and_signs_in_once(client: Client, person: User) -> None:
-    token = OneTimeLink.issue(person)
-
-    landing = client.get(f"/link/{token}/")
-    assert (landing.status_code, landing["Location"]) == (302, "/link/")
-    assert person.email in body(client, "/link/")
-
-    response = client.post("/link/")
-    assert (response.status_code, response["Location"]) == (302, "/")
-    assert client.get("/").status_code == 200
-
-
-def test_looking_at_a_link_burns_nothing(client: Client, person: User) -> None:
-    token = OneTimeLink.issue(person)
-    for _ in range(3):
-        Client().get(f"/link/{token}/", follow=True)
-
-    client.get(f"/link/{token}/")
-    assert client.post("/link/").status_code == 302
-
-
-def test_a_token_that_never_was_leaves_no_session_behind(client: Client) -> None:
-    assert client.get("/link/nonsense/", follow=True).status_code == 410
-    assert not Session.objects.exists()
-
-
-def test_a_used_link_is_gone(person: User) -> None:
-    token = OneTimeLink.issue(person)
-    first, second = Client(), Client()
-    for each in (first, second):
-        each.get(f"/link/{token}/")
-
-    assert first.post("/link/").status_code == 302
-    assert second.post("/link/").status_code == 410
-    assert second.get("/").status_code == 302
-    assert "This link has ended" in body(second, "/link/", 410)
-
-
-def test_an_old_link_is_gone(client: Client, person: User) -> None:
-    token = OneTimeLink.issue(person)
-    OneTimeLink.objects.update(expires=timezone.now() - timedelta(seconds=1))
-    client.get(f"/link/{token}/")
-
-    assert client.post("/link/").status_code == 410
-
-
-def test_a_link_of_a_deactivated_person_is_gone(client: Client, person: User) -> None:
-    token = OneTimeLink.issue(person)
-    User.objects.update(is_active=False)
-    client.get(f"/link/{token}/")
-
-    assert client.post("/link/").status_code == 410
-
-
-@pytest.mark.parametrize("token", ["nonsense", "a:b:c"])
-def test_a_tampered_link_is_gone(client: Client, person: User, token: str) -> None:
-    OneTimeLink.issue(person)
-    client.get(f"/link/{token}/")
-
-    assert client.get("/link/").status_code == 410
-
-
-def test_the_page_of_a_link_without_a_token_says_that_it_has_ended(client: Client) -> None:
-    assert "This link has ended" in body(client, "/link/", 410)
-
-
-def test_a_link_needs_the_form_of_its_page(person: User) -> None:
-    strict = Client(enforce_csrf_checks=True)
-    strict.get(f"/link/{OneTimeLink.issue(person)}/")
-
-    assert strict.post("/link/").status_code == 403
-
-
-def test_the_session_that_took_a_link_is_not_the_one_that_is_signed_in(client: Client, person: User) -> None:
-    client.get(f"/link/{OneTimeLink.issue(person)}/")
-    before = client.session.session_key
-    client.post("/link/")
-
-    assert client.session.session_key != before
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_link_pressed_six_times_at_once_signs_in_once(person: User) -> None:
-    token = OneTimeLink.issue(person)
-    clients = [Client() for _ in range(6)]
-    for each in clients:
-        each.get(f"/link/{token}/")
-
-    def press(each: Client) -> int:
-        try:
-            return each.post("/link/").status_code
-        finally:
-            connections.close_all()
-
-    with ThreadPoolExecutor(len(clients)) as pool:
-        statuses = list(pool.map(press, clients))
-
-    assert sorted(statuses) == [302, 410, 410, 410, 410, 410]
-    connection.ensure_connection()
