@@ -163,6 +163,7 @@ def test_an_answer_that_was_cut_off_is_continued(open_page: OpenPage, site: Site
         expect(page.locator(".notice-max-tokens")).to_contain_text("The answer was cut off")
         offer(page, "Continue").click()
         expect(last_answer(page)).to_contain_text("wer.")
+        expect(page.get_by_label("Message", exact=True)).to_be_focused()
         wait_for_end(page)
 
     expect(page.locator(".said")).to_have_text(["Talk", "Continue."])

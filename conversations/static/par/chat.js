@@ -48,19 +48,22 @@ export class Chat {
     });
     this.composer.remember(this.follower.conversationId);
     if (this.follower.conversationId === null) this.composer.mode = "ready";
-    this.agents = new Agents(page, (prompt) => {
-      this.composer.submit(prompt);
-      this.composer.focus(); // the suggestions go away
-    });
+    this.agents = new Agents(page, (prompt) => this.#say(prompt));
     listenForDecisions(transcript, this.connection, (executionId) => {
       this.transcript.redraw(executionId);
       this.follower.subscribe();
     });
     listenForOffers(transcript, {
-      onSay: (text) => this.composer.submit(text),
+      onSay: (text) => this.#say(text),
       onAdopt: (executionId) => this.#adopt(executionId),
     });
     this.connection.connect();
+  }
+
+  /* Send what a button stands for; the button goes away, and the focus would go with it. */
+  #say(text) {
+    this.composer.submit(text);
+    this.composer.focus();
   }
 
   async #start({ id, text }) {

@@ -14,6 +14,7 @@ const ANSWER_WITHIN = 20_000;
 const FATAL = new Map([
   [4403, "This page may not talk to the server from this address."],
   [4406, "This page is older than the server. Reload it."],
+  [4500, "The site is not run by its own server, so nobody can answer here. Tell its operator."],
 ]);
 
 /* Raised when the server refuses a command or cannot take it; `code` is the protocol's. `doubtful` tells that the
