@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from django.db import (
     DEFAULT_DB_ALIAS,
@@ -46,6 +46,8 @@ class DatabaseExecutor:
     def __init__(self, threads: int | None = None) -> None:
         self._size = threads or (1 if connection.vendor == "sqlite" else SERVER_THREADS)
         self._pool = ThreadPoolExecutor(self._size, "par-db", initializer=_own_connection)
+        self._pool_of_pages: Any = getattr(connection, "pool", None)
+        self._lost = False
 
     async def run(self, job: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Return what `job` returns.
@@ -84,12 +86,25 @@ class DatabaseExecutor:
             pause = min(2 * pause, LONGEST_PAUSE)
 
     def _job(self, job: Callable[[], T]) -> T:
+        before = connection.connection
         try:
-            return job()
+            done = job()
+            if self._lost or (before is not None and connection.connection is not before):
+                self._mend_pool()
+            return done
+        except AWAY:
+            self._lost = True
+            raise
         finally:
             reset_queries()  # with DEBUG, Django keeps every statement and its texts until a request begins
             if connection.vendor != "sqlite":
                 close_old_connections()  # what broke or is old; the next job looks whether the rest still works
+
+    def _mend_pool(self) -> None:
+        """Replace what the server ended while it was away: a page would meet one dead connection after the other."""
+        self._lost = False
+        if self._pool_of_pages is not None and not self._pool_of_pages.closed:
+            self._pool_of_pages.check()
 
     def close(self) -> None:
         """Wait for what runs, then close the connection of every thread."""

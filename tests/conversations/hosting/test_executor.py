@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -132,19 +132,37 @@ async def test_views_that_take_every_pooled_connection_hold_up_no_job(server: No
             pool.putconn(each)
 
 
+def end(pids: Iterable[int]) -> None:
+    """Let the server end these connections, as a restart does."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(pid, 10000) FROM unnest(%s) AS pid", [list(pids)])
+    connection.close()
+
+
 async def test_a_server_that_ended_the_connections_is_not_noticed(server: None, executor: DatabaseExecutor) -> None:
     """B61: no use of a dead connection."""
-
     before = set(await asyncio.gather(*(executor.run(backend) for _ in range(40))))
-
-    def end() -> None:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_terminate_backend(pid, 10000) FROM unnest(%s) AS pid", [list(before)])
-        connection.close()
-
-    await asyncio.to_thread(end)
+    await asyncio.to_thread(end, before)
     after = set(await asyncio.gather(*(executor.run(backend) for _ in range(40))))
     assert before.isdisjoint(after)
+
+
+async def test_pages_find_no_dead_connection_after_the_next_job(server: None, executor: DatabaseExecutor) -> None:
+    """B61: psycopg's pool would wait ever longer after each that it meets, and give up."""
+    pool = connection.pool  # type: ignore[attr-defined]
+    pool.open()
+    taken = [pool.getconn() for _ in range(pool.max_size // 2)]
+    idle = {each.info.backend_pid for each in taken}
+    for each in taken:
+        pool.putconn(each)
+    mine = await executor.run(backend)
+    await asyncio.to_thread(end, {mine, *idle})
+    assert await executor.run(backend) != mine
+    async with asyncio.timeout(5):
+        again = [await asyncio.to_thread(pool.getconn) for _ in taken]
+    assert idle.isdisjoint(each.info.backend_pid for each in again)
+    for each in again:
+        pool.putconn(each)
 
 
 async def test_a_database_that_is_away_is_asked_again_until_the_time_is_over(
