@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.http import HttpRequest
 from ninja import NinjaAPI
+from ninja.openapi.schema import OpenAPISchema
 
 from agent.models import AgentProfile
 from conversations import store
 from conversations.api.auth import SessionOrBearer, credential
 from conversations.api.errors import install
+from conversations.api.examples import EXAMPLES
 from conversations.api.executions import router as executions
 from conversations.api.parsing import JsonParser
 from conversations.api.schemas import AgentList, AgentRow, ConversationList, ConversationRow, ConversationSnapshot
@@ -21,7 +24,18 @@ from conversations.models import Conversation, User
 
 READ = SessionOrBearer("read")
 
-api = NinjaAPI(title="PAR", version="1", urls_namespace="par-api", docs_url=None, auth=READ, parser=JsonParser())
+
+class DocumentedAPI(NinjaAPI):
+    """An API whose schemas come with examples."""
+
+    def get_openapi_schema(self, **options: Any) -> OpenAPISchema:
+        schema = super().get_openapi_schema(**options)
+        for name, example in EXAMPLES.items():
+            schema["components"]["schemas"][name]["examples"] = [example]
+        return schema
+
+
+api = DocumentedAPI(title="PAR", version="1", urls_namespace="par-api", docs_url=None, auth=READ, parser=JsonParser())
 install(api)
 api.add_router("/executions", executions)
 api.add_router("/tickets", tickets)

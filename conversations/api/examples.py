@@ -1,0 +1,59 @@
+"""The examples of the OpenAPI document; docs/http.md shows the same, and the tests hold both against the schemas."""
+
+from __future__ import annotations
+
+from typing import Any
+
+CONVERSATION = "01890a5d-ac96-774b-bcce-b302099a8000"
+EXECUTION = "01890a5d-b0c1-7aa1-8000-000000000001"
+INTERRUPT = "interrupt-6f1c2a54-7d0e-4f0e-9d1b-2f8a4a0e7c11"
+
+EXAMPLES: dict[str, dict[str, Any]] = {
+    "StartBody": {"agent": "demo", "input": [{"type": "text", "text": "Hello"}]},
+    "Started": {"executionId": EXECUTION, "conversationId": CONVERSATION, "created": True},
+    "RespondBody": {"interruptId": INTERRUPT, "value": True},
+    "Responded": {"executionId": EXECUTION, "interruptId": INTERRUPT},
+    "ToolResultBody": {"callId": "call-1", "result": {"temperature": 21}, "isError": False},
+    "ResultTaken": {"executionId": EXECUTION, "callId": "call-1"},
+    "Stopped": {"executionId": EXECUTION, "status": "cancelled"},
+    "ErrorBody": {
+        "error": {
+            "code": "CONVERSATION_CONFLICT",
+            "message": "the conversation has moved on to revision 4; reload it",
+            "currentRevision": 4,
+        }
+    },
+    "ConversationHead": {
+        "conversation": {
+            "conversationId": CONVERSATION,
+            "title": "Hello",
+            "agent": "demo",
+            "revision": 2,
+            "status": "active",
+            "createdAt": "2026-12-01T10:00:00Z",
+            "updatedAt": "2026-12-01T10:02:00Z",
+        }
+    },
+    "ExecutionRow": {
+        "executionId": EXECUTION,
+        "conversationId": CONVERSATION,
+        "agent": "demo",
+        "seq": 12,
+        "status": "completed",
+        "phase": None,
+        "messages": [
+            {"id": "message-0", "role": "user", "blocks": [{"type": "text", "text": "Hello"}]},
+            {"id": "message-1", "role": "assistant", "blocks": [{"type": "text", "text": "Good day."}]},
+        ],
+        "current": None,
+        "tools": [],
+        "interrupt": None,
+        "interruptCallId": None,
+        "revision": {"id": "01890a5d-c000-7000-8000-000000000002", "number": 1, "version": 1},
+        "outcome": {"type": "completed", "stopReason": "end-turn"},
+        "error": None,
+        "createdAt": "2026-12-01T10:00:00Z",
+        "finishedAt": "2026-12-01T10:00:02Z",
+        "usage": {"inputTokens": 9, "outputTokens": 4, "totalTokens": 13},
+    },
+}
