@@ -1,8 +1,8 @@
 """Fan-out: from the runs of this process to the sockets of this process.
 
 A `Channel` is one run as readers see it: the reducer's state and the Markdown being rendered. A `Reader` is the
-interest of one socket in one conversation. Events go straight into the readers' outboxes; who comes late gets the
-state as a snapshot.
+interest of one socket in one conversation. Events go straight into the readers' outboxes, the deltas of one batch as
+one frame, deltas at the next tick while the loop lags; who comes late gets the state as a snapshot.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from typing import Literal, TypeAlias
 import orjson
 
 from agent.runtime.events import Event
+from agent.runtime.model import BlockDelta
 from agent.runtime.state import ExecutionState
 from conversations.hosting.markdown import MarkdownRun
 from conversations.hosting.outbox import EventFrame, Outbox
+from conversations.hosting.tick import FlushTick
 
 logger = logging.getLogger("conversations.hosting")
 
@@ -49,6 +51,7 @@ class Channel:
         self.hub = hub
         self.conversation_id = conversation_id
         self.state = ExecutionState(execution_id, conversation_id)
+        self._held: list[EventFrame] = []
         self._markdown: MarkdownRun | None = None
         self._rendering: asyncio.Task[None] | None = None
         self._hurry = asyncio.Event()
@@ -56,19 +59,38 @@ class Channel:
 
     def publish(self, events: Sequence[Event]) -> None:
         """Take in a batch of events and hand it to all readers."""
-        state = self.state
-        readers = [reader for reader in self.hub.readers(self.conversation_id) if reader.wants(state.execution_id)]
+        can_wait = True
         for event in events:
-            state.apply(event)
-            if readers:
-                frame = EventFrame(event)
-                for reader in readers:
-                    reader.outbox.put_event(frame)
-        if self._markdown is not None or any(reader.format == "html" for reader in readers):
+            self.state.apply(event)
+            frame = EventFrame(event)
+            if self._held and self._held[-1].goes_on_in(frame):
+                self._held[-1].join(frame)
+            else:
+                self._held.append(frame)
+            can_wait = can_wait and type(event) is BlockDelta
+        tick = self.hub.tick
+        tick.watch()
+        if can_wait and tick.lagging:
+            tick.hold(self.flush)
+        else:
+            self.flush()
+        if self._markdown is not None or any(reader.format == "html" for reader in self._readers()):
             self._render(events)
+
+    def flush(self, but: Reader | None = None) -> None:
+        """Hand out what is held, to all readers `but` one."""
+        held, self._held = self._held, []
+        if held:
+            for reader in self._readers():
+                if reader is not but:
+                    reader.outbox.put_events(held)
+
+    def _readers(self) -> list[Reader]:
+        return [each for each in self.hub.readers(self.conversation_id) if each.wants(self.state.execution_id)]
 
     def snapshot(self, reader: Reader) -> None:
         """Give a reader the state of the run, and the HTML that goes with it."""
+        self.flush(but=reader)  # the snapshot has what is held
         reader.outbox.put(snapshot_frame(self.state), self.state.execution_id)
         if reader.format == "html" and not self._unrendered:
             if self._markdown is None:
@@ -104,8 +126,8 @@ class Channel:
                 logger.exception("run %s could not be rendered", self.state.execution_id)
                 self._markdown, self._unrendered = None, True
                 return
-            for reader in self.hub.readers(self.conversation_id):
-                if reader.format == "html" and reader.wants(self.state.execution_id):
+            for reader in self._readers():
+                if reader.format == "html":
                     for frame in frames:
                         reader.outbox.put(frame, self.state.execution_id)
             if not self.state.ended:
@@ -117,6 +139,7 @@ class EventHub:
     """All live runs and all readers of this process."""
 
     def __init__(self) -> None:
+        self.tick = FlushTick()
         self._channels: dict[str, Channel] = {}
         self._latest: dict[str, Channel] = {}
         self._readers: dict[str, set[Reader]] = {}
@@ -150,6 +173,8 @@ class EventHub:
                 reader.outbox.put(snapshot_frame(state), state.execution_id)
 
     def add(self, reader: Reader) -> None:
+        if live := self.live(reader.conversation_id):
+            live.flush()  # those who were there get what is held; the new one begins after it
         self._readers.setdefault(reader.conversation_id, set()).add(reader)
 
     def remove(self, reader: Reader) -> None:

@@ -3,8 +3,7 @@
 Importing this module installs Twisted's asyncio reactor; only the `serve` command does so.
 
 * Start: the host runs on the reactor's loop before the first port is open.
-* Sending: a socket registers itself as Twisted's producer, so a `send` waits while its write buffer is full.
-* Receiving: when `INBOUND_LIMIT` frames wait for a consumer, its transport stops reading.
+* Sending: a `send` waits while the write buffer of its socket is full (`FlowControlProtocol`).
 * Stop: the first signal drains (readiness fails, no new runs, running ones get their time), the second hurries. Open
   sockets are closed with 1012, which a consumer itself could not send.
 """
@@ -21,92 +20,18 @@ from typing import Any
 import daphne.server
 from daphne.http_protocol import HTTPFactory, WebRequest
 from daphne.server import Server, twisted_loop  # first: it installs the reactor
-from daphne.ws_protocol import WebSocketFactory, WebSocketProtocol
+from daphne.ws_protocol import WebSocketFactory
 from twisted.internet import reactor
 
 from conversations.hosting.host import ExecutionHost
+from conversations.hosting.sockets import FlowControlProtocol, InboundQueue
 
-INBOUND_LIMIT = 64
 CLOSE_TIME = 2.0
 SERVICE_RESTART = 1012
 TOO_LARGE = (
     b"HTTP/1.1 413 Content Too Large\r\nContent-Type: application/json\r\nConnection: close\r\n"
     b'Content-Length: 76\r\n\r\n{"error": {"code": "PAYLOAD_TOO_LARGE", "message": "the body is too large"}}'
 )
-
-
-class InboundQueue(asyncio.Queue[dict[str, Any]]):
-    """What a consumer has yet to take; lets its socket read again when half is taken."""
-
-    protocol: FlowControlProtocol | None = None
-
-    def _get(self) -> dict[str, Any]:
-        event: dict[str, Any] = super()._get()
-        if self.protocol is not None and self.protocol.held and self.qsize() <= INBOUND_LIMIT // 2:
-            self.protocol.release()
-        return event
-
-
-class FlowControlProtocol(WebSocketProtocol):
-    """A websocket that knows when it can be written to, and stops reading when nobody takes what it reads."""
-
-    writable: asyncio.Event | None = None
-    held = False
-    maxMessagePayloadSize: int
-    maxFramePayloadSize: int
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.closed = asyncio.Event()
-
-    def onOpen(self) -> None:
-        super().onOpen()
-        self.failByDrop = False  # a frame over the limit is answered with its close code
-        self.writable = asyncio.Event()
-        self.writable.set()
-        self.transport.unregisterProducer()  # the HTTP channel's
-        self.transport.registerProducer(self, True)
-
-    def sendMessage(self, *args: Any, **options: Any) -> None:
-        """Send a frame of any size: the limits of autobahn are meant for what comes in."""
-        limits = self.maxMessagePayloadSize, self.maxFramePayloadSize
-        self.maxMessagePayloadSize = self.maxFramePayloadSize = 0
-        try:
-            super().sendMessage(*args, **options)
-        finally:
-            self.maxMessagePayloadSize, self.maxFramePayloadSize = limits
-
-    def pauseProducing(self) -> None:
-        if self.writable is not None:
-            self.writable.clear()
-
-    def resumeProducing(self) -> None:
-        if self.writable is not None:
-            self.writable.set()
-
-    stopProducing = resumeProducing
-
-    def onClose(self, wasClean: bool, code: int | None, reason: str | None) -> None:
-        super().onClose(wasClean, code, reason)
-        self.closed.set()
-        self.resumeProducing()  # autobahn unregisters the producer before it drops a connection
-
-    def onMessage(self, payload: bytes, isBinary: bool) -> None:
-        super().onMessage(payload, isBinary)
-        if not self.held and self.application_queue.qsize() >= INBOUND_LIMIT:
-            self.held = True
-            self.application_queue.protocol = self
-            self.transport.pauseProducing()
-
-    def processData(self) -> bool:
-        return not self.held and bool(super().processData())
-
-    def release(self) -> None:
-        """Read on."""
-        self.held = False
-        self.consumeData()
-        if not self.held and self.transport.connected and not self.transport.disconnecting:
-            self.transport.resumeProducing()
 
 
 class BoundedRequest(WebRequest):
@@ -228,6 +153,7 @@ class HostServer(Server):
         queue = InboundQueue()
         scope.setdefault("asgi", {"version": "3.0"})
         scope["par.host"] = self.host
+        scope["par.offer"] = getattr(protocol, "offer", None)
         coroutine = self.application(scope, queue.get, partial(self.handle_reply, protocol))
         self.connections[protocol]["application_instance"] = asyncio.ensure_future(coroutine)
         return queue

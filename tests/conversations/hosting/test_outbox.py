@@ -42,7 +42,7 @@ async def test_deltas_of_one_block_join_and_nothing_else_does() -> None:
         delta(7, "d", index=1),
     ]
     for event in events:
-        outbox.put_event(EventFrame(event))
+        outbox.put_events([EventFrame(event)])
     frames = await everything(outbox)
     assert [(f["executionId"], f.get("fromSeq", f["seq"]), f["seq"]) for f in frames] == [
         ("e", 1, 1),
@@ -60,7 +60,7 @@ def test_however_a_reader_reads_it_gets_all_text_in_order(steps: list[tuple[str,
     async def play() -> None:
         outbox, got = Outbox(), []
         for seq, (text, reads) in enumerate(steps, 1):
-            outbox.put_event(EventFrame(delta(seq, text)))
+            outbox.put_events([EventFrame(delta(seq, text))])
             if reads:
                 frame = await outbox.next()
                 assert frame is not None
@@ -81,19 +81,19 @@ async def test_everything_about_a_run_counts_and_is_owed_when_it_is_too_much() -
     outbox.put(b'"answer"')
     for _ in range(3):
         outbox.put(b'"' + b"x" * 398 + b'"', "e")
-    outbox.put_event(EventFrame(delta(1, "y")))
+    outbox.put_events([EventFrame(delta(1, "y"))])
     assert await outbox.next() == b'"answer"'
     assert await outbox.next() is None
     assert outbox.take_owed() == {"e"}
-    outbox.put_event(EventFrame(delta(2, "z")))
+    outbox.put_events([EventFrame(delta(2, "z"))])
     assert orjson.loads(await outbox.next() or b"")["seq"] == 2
 
 
 async def test_a_reader_who_keeps_up_is_never_owed_anything() -> None:
     outbox = Outbox(limit=1_000)
-    outbox.put_event(EventFrame(BlockStart(0, "text", execution_id="e", seq=1)))
+    outbox.put_events([EventFrame(BlockStart(0, "text", execution_id="e", seq=1))])
     for seq in range(2, 2_000):
-        outbox.put_event(EventFrame(BlockStop(0, execution_id="e", seq=seq)))
+        outbox.put_events([EventFrame(BlockStop(0, execution_id="e", seq=seq))])
         assert await outbox.next() is not None  # one frame stays in the queue all the time
     assert outbox.take_owed() == set()
 
