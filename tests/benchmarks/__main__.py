@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.benchmarks.harness import IMPORT_ROW, measure, measure_import, table
+from tests.benchmarks.live import GROUPS, measure_live
 from tests.benchmarks.rows import ROWS
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    names = [*(row.name for row in ROWS), IMPORT_ROW]
-    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description="CPU time of the hot paths.")
+    names = [*(row.name for row in ROWS), IMPORT_ROW, *(name for group in GROUPS for name in group.names)]
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description="What the hot paths cost.")
     parser.add_argument("--runs", type=int, default=5, help="measured runs of each side (default 5)")
     parser.add_argument("--only", action="append", metavar="NAME", choices=names, help=f"one of: {', '.join(names)}")
     parser.add_argument("--size", type=float, default=1.0, help="share of the work, for a quick look (default 1)")
@@ -23,6 +24,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     figures = [measure(row, runs=options.runs, size=options.size) for row in ROWS if row.name in wanted]
     if IMPORT_ROW in wanted:
         figures.append(measure_import(runs=options.runs))
+    for group in GROUPS:
+        if chosen := [name for name in group.names if name in wanted]:
+            figures += measure_live(group, chosen, runs=options.runs, size=options.size)
     print(table(figures))
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(json.dumps([figure.as_json() for figure in figures], indent=2) + "\n")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from statistics import median
+from typing import Literal
 
 from tests.benchmarks.rows import Row
 
@@ -16,18 +17,46 @@ WARM_UPS = 2
 
 
 @dataclass(frozen=True, slots=True)
+class Limit:
+    """What a figure must keep: its `value`, or its `ratio` to the floor, is at most (or at least) `bound`."""
+
+    of: Literal["value", "ratio"]
+    bound: float
+    least: bool = False
+
+    def met(self, figure: Figure) -> bool:
+        measured = figure.value if self.of == "value" else figure.ratio
+        assert measured is not None
+        return measured >= self.bound if self.least else measured <= self.bound
+
+    def __str__(self) -> str:
+        return f"{self.of} {'≥' if self.least else '≤'} {self.bound:g}"
+
+
+@dataclass(frozen=True, slots=True)
 class Figure:
-    """One line of the report; `value` and `floor` are medians in `unit`, `runs` the single values of the subject."""
+    """One line of the report; `value` and `floor` are medians in `unit`, `runs` the single values of the subject.
+
+    A figure that is only reported has no limit, and some have no floor.
+    """
 
     name: str
     unit: str
     value: float
-    floor: float
-    ratio: float
+    floor: float | None
+    ratio: float | None
     runs: list[float]
+    limit: Limit | None = None
 
     def as_json(self) -> dict[str, object]:
-        return asdict(self)
+        judged = {"limit": str(self.limit), "met": self.limit.met(self)} if self.limit else {"limit": None}
+        return {**asdict(self), **judged}
+
+    def __str__(self) -> str:
+        floor = "" if self.floor is None else f"{self.floor:.2f}"
+        ratio = "" if self.ratio is None else f"{self.ratio:.2f}"
+        judged = f"  ({self.limit}: {'met' if self.limit.met(self) else 'NOT MET'})" if self.limit else ""
+        return f"{self.name:<24}{self.value:>10.2f}{floor:>10}{ratio:>8}  {self.unit}{judged}"
 
 
 def interleave(subject: Callable[[], float], floor: Callable[[], float], runs: int) -> tuple[list[float], list[float]]:
@@ -36,18 +65,23 @@ def interleave(subject: Callable[[], float], floor: Callable[[], float], runs: i
     return [value for value, _ in pairs], [value for _, value in pairs]
 
 
-def figure(name: str, unit: str, values: Sequence[float], floors: Sequence[float]) -> Figure:
-    value, floor = median(values), median(floors)
-    return Figure(name, unit, round(value, 4), round(floor, 4), round(value / floor, 3), [round(v, 4) for v in values])
+def figure(
+    name: str, unit: str, values: Sequence[float], floors: Sequence[float] = (), limit: Limit | None = None
+) -> Figure:
+    value, runs = median(values), [round(v, 4) for v in values]
+    if not floors:
+        return Figure(name, unit, round(value, 4), None, None, runs, limit)
+    floor = median(floors)
+    return Figure(name, unit, round(value, 4), round(floor, 4), round(value / floor, 3), runs, limit)
 
 
 def measure(row: type[Row], *, runs: int, size: float = 1.0) -> Figure:
     """Measure one row against a scripted provider in yet another process."""
     with ExitStack() as stack:
-        port = stack.enter_context(_process("tests.benchmarks.provider"))("")
+        port = stack.enter_context(process("tests.benchmarks.provider"))("")
         provider = f"http://127.0.0.1:{port}"
         subject, floor = (
-            stack.enter_context(_process("tests.benchmarks.worker", row.name, side, provider, f"--size={size}"))
+            stack.enter_context(process("tests.benchmarks.worker", row.name, side, provider, f"--size={size}"))
             for side in ("subject", "floor")
         )
         interleave(lambda: float(subject("run")), lambda: float(floor("run")), WARM_UPS)
@@ -72,13 +106,11 @@ def measure_import(*, runs: int) -> Figure:
 
 def table(figures: Sequence[Figure]) -> str:
     """Return the report as text."""
-    lines = [f"{'row':<22}{'value':>10}{'floor':>10}{'ratio':>8}  unit"]
-    lines += [f"{f.name:<22}{f.value:>10.2f}{f.floor:>10.2f}{f.ratio:>8.2f}  {f.unit}" for f in figures]
-    return "\n".join(lines)
+    return "\n".join([f"{'row':<24}{'value':>10}{'floor':>10}{'ratio':>8}  unit", *map(str, figures)])
 
 
 @contextmanager
-def _process(module: str, *arguments: str) -> Iterator[Callable[[str], str]]:
+def process(module: str, *arguments: str) -> Iterator[Callable[[str], str]]:
     """Run a module; yields a function that sends it a line (nothing for an empty one) and returns its answer."""
     process = subprocess.Popen(
         [sys.executable, "-m", module, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -2,7 +2,9 @@
 
 The path says what is wanted: `/burst/COUNT/…` sends COUNT deltas of four characters as fast as the socket takes them,
 `/paced/COUNT/RATE/…` sends RATE of them a second by an absolute schedule, `/turn/…` answers a user with a tool call and
-a tool result with a short text. Each event is an HTTP chunk of its own, as real servers write them.
+a tool result with a short text. `/hold/NAME/…` opens an answer that says nothing until `/play/NAME/STREAMS/COUNT/RATE`
+is asked for, and ends with `/end/NAME`; `/receipt/…` answers with the time when the request came. With `/said/…` the
+path stands in the last message. Each event is an HTTP chunk of its own, as real servers write them.
 """
 
 from __future__ import annotations
@@ -10,7 +12,9 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from functools import lru_cache
+from functools import lru_cache, partial
+
+from tests.benchmarks.stage import Stage, stamp
 
 DELTA = "abc "
 TURN_ANSWER = DELTA * 8
@@ -45,8 +49,16 @@ def _chunk(data: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
+def _piece(text: str) -> bytes:
+    data = _BEFORE + json.dumps(text).encode() + _AFTER
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+_DONE_WITH = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
+_FAILED = b"HTTP/1.1 500 Internal Server Error\r\ncontent-length: 0\r\n\r\n"
 _OPENING = _event({"role": "assistant", "content": "", "refusal": None})
 _PIECE = _event({"content": DELTA})
+_BEFORE, _AFTER = _event({"content": "|"}).split(b"\r\n", 1)[1][:-2].split(b'"|"')
 _DONE = _chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n"
 _USAGE = _chunk_of([], {"prompt_tokens": 1_200, "completion_tokens": 40, "total_tokens": 1_240})
 _END = _event({}, "stop") + _USAGE + _DONE
@@ -71,7 +83,9 @@ def _turn(after_result: bool) -> bytes:
 class Connection(asyncio.Protocol):
     """Reads one request after another and answers each."""
 
-    def __init__(self) -> None:
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._tasks: set[asyncio.Task[None]] = set()
         self._buffer = bytearray()
         self._wanted = 0
 
@@ -107,11 +121,30 @@ class Connection(asyncio.Protocol):
                 spread = self._transport.get_extra_info("peername")[1] % 97 / 97
                 first = loop.time() + spread / int(rate)
                 loop.call_at(first, self._pace, first, 0, int(count), 1 / int(rate))
+            case ["", "said", *_]:
+                self._answer(json.loads(body)["messages"][-1]["content"].split("/"), body)
+            case ["", "hold", name, *_]:
+                self._transport.write(_HEAD + _OPENING)
+                self._stage.join(name, self._transport)
+            case ["", "play", name, streams, count, rate]:
+                playing = self._stage.play(name, int(streams), int(count), float(rate))
+                task = asyncio.get_running_loop().create_task(playing)
+                self._tasks.add(task)
+                task.add_done_callback(self._played)
+            case ["", "end", name]:
+                self._stage.end(name)
+                self._transport.write(_DONE_WITH)
+            case ["", "receipt", *_]:
+                self._transport.write(_HEAD + _OPENING + _piece(f"{stamp()}") + _END)
             case ["", "turn", *_]:
                 after_result = json.loads(body)["messages"][-1]["role"] == "tool"
                 self._transport.write(_turn(after_result))
             case _:
                 self._transport.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
+
+    def _played(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._transport.write(_FAILED if task.exception() else _DONE_WITH)
 
     def _pace(self, first: float, sent: int, count: int, period: float) -> None:
         if self._transport.is_closing():
@@ -126,7 +159,7 @@ class Connection(asyncio.Protocol):
 async def serve() -> None:
     """Listen on a free port of loopback, print it, and leave when standard input is closed."""
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(Connection, "127.0.0.1", 0)
+    server = await loop.create_server(partial(Connection, Stage(_piece, _END)), "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
     await loop.run_in_executor(None, sys.stdin.read)
 
