@@ -194,7 +194,8 @@ class _Reading:
         compare("tool calls", calls, [{"name": call["name"], "input": call["input"]} for call in expect["tool_calls"]])
         if read.stop is not None:
             check_stop(read.stop.stop_reason, len(calls), len(blocks))
-        usage = self._form.usage(read.stop) if read.stop is not None else {}
+        end = read.stop or error
+        usage = self._form.usage(end) if end is not None else {}
         for name, count in expect.get("usage", {}).items():
             compare(name, usage.get(name), count)
         compare("error kind", error.kind if error else None, expect.get("error_kind"))

@@ -18,6 +18,9 @@ from agent.providers.transport import Answer, Transport
 from agent.runtime.cancellation import CancelSignal
 from agent.runtime.model import ModelEvent, ModelRequest, StreamError
 
+_WHOLE_BESIDE_LINES = ("text/html",)
+_WHOLE = ("application/json", *_WHOLE_BESIDE_LINES)
+
 
 class Decoder(Protocol):
     """The state of one answer; `finished` once it has its finish reason, `ended` once nothing more is to be read."""
@@ -90,33 +93,43 @@ class HTTPModel:
             yield [StreamError("there is nothing to send to the model", kind="invalid-request")]
             return
         decoder = self._wire.decoder(prepared, self._scrub, self._limit)
-        try:
-            async with self._transport.opened(self._config, self._wire.path, prepared.body) as answer:
-                splitter = self._wire.splitter(self._limit)
-                whole = ("text/html",) if isinstance(splitter, NDJSONSplitter) else ("application/json", "text/html")
-                if answer.content_type in whole:
-                    yield [*decoder.decode_whole(await self._whole(answer)), *decoder.close()]
-                    return
-                read = answer.read
-                while True:
-                    piece = await (self._read_late(answer) if decoder.finished else read())
-                    batch = decoder.decode(splitter.feed(piece)) if piece else decoder.close(splitter.close())
-                    if decoder.ended:
-                        if not answer.over and decoder.finished:
+        body: bytes | None = prepared.body
+        while body is not None:
+            try:
+                async with self._transport.opened(self._config, self._wire.path, body) as answer:
+                    splitter = self._wire.splitter(self._limit)
+                    whole = _WHOLE_BESIDE_LINES if isinstance(splitter, NDJSONSplitter) else _WHOLE
+                    ended = answer.content_type in whole
+                    if ended:
+                        batch = [*decoder.decode_whole(await self._whole(answer)), *decoder.close()]
+                        if batch:
+                            yield batch
+                    read = answer.read
+                    while not ended:
+                        piece = await (self._read_late(answer) if decoder.finished else read())
+                        batch = decoder.decode(splitter.feed(piece)) if piece else decoder.close(splitter.close())
+                        ended = decoder.ended
+                        if ended and decoder.finished and not answer.over:
                             if len(batch) > 1:
                                 yield batch[:-1]  # what can be shown does not wait for the end of the answer
-                            batch = batch[-1:]
+                                batch = batch[-1:]
                             await answer.finish()
-                        yield batch
-                        return
+                        if batch:
+                            yield batch
+            except ProviderFault as fault:
+                if not decoder.ended:
+                    batch = decoder.close() if decoder.finished else [fault.error]
                     if batch:
                         yield batch
-        except ProviderFault as fault:
-            if not decoder.ended:
-                yield decoder.close() if decoder.finished else [fault.error]
-        except EventTooLarge as error:
-            if not decoder.ended:
-                yield [from_exception(error, self._scrub)]
+            except EventTooLarge as error:
+                if not decoder.ended:
+                    yield [from_exception(error, self._scrub)]
+                return
+            body = self.continuation(decoder)
+
+    def continuation(self, decoder: Decoder) -> bytes | None:
+        """Return the request that goes on with an answer that only paused, for protocols that know such a thing."""
+        return None
 
     async def _read_late(self, answer: Answer) -> bytes:
         """Read what follows the finish reason; a server that holds the connection open ends the answer all the same."""

@@ -35,17 +35,21 @@ class PreparedRequest:
 
 @dataclass(frozen=True, slots=True)
 class EncodedTools:
-    """The tools of a request; `encoded` is their JSON list, nothing where there are none."""
+    """The tools of a request; `encoded` is the JSON list of those that are `sent`, nothing where there are none."""
 
     definitions: tuple[ToolDefinition, ...]
     names: ToolNames
+    sent: frozenset[str]
     encoded: bytes
 
 
 class ToolEncoder:
-    """Encodes tools with `encode(definition, name, schema)`; those of the last request are remembered."""
+    """Encodes tools with `encode(definition, name, schema)`, which gives None for one that its protocol refuses.
 
-    def __init__(self, encode: Callable[[ToolDefinition, str, Mapping[str, Any]], dict[str, Any]]) -> None:
+    The tools of the last request are remembered.
+    """
+
+    def __init__(self, encode: Callable[[ToolDefinition, str, Mapping[str, Any]], dict[str, Any] | None]) -> None:
         self._encode = encode
         self._last = self._encoded(())
 
@@ -56,16 +60,17 @@ class ToolEncoder:
         return self._last
 
     def _encoded(self, definitions: tuple[ToolDefinition, ...]) -> EncodedTools:
-        expressible = []
+        names = ToolNames(definition.name for definition in definitions)
+        wire: dict[str, dict[str, Any]] = {}
         for definition in definitions:
             schema = object_schema(definition.input_schema)
-            if schema is None:
+            tool = None if schema is None else self._encode(definition, names.wire(definition.name), schema)
+            if tool is None:
                 logger.warning("tool %r is left out of the request: its schema cannot be expressed", definition.name)
             else:
-                expressible.append((definition, schema))
-        names = ToolNames(definition.name for definition, _ in expressible)
-        wire = [self._encode(definition, names.wire(definition.name), schema) for definition, schema in expressible]
-        return EncodedTools(definitions, names, orjson.dumps(wire) if wire else b"")
+                wire[definition.name] = tool
+        encoded = orjson.dumps(list(wire.values())) if wire else b""
+        return EncodedTools(definitions, names, frozenset(wire), encoded)
 
 
 def members(**values: Any) -> bytes:

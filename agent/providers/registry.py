@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from agent.providers.anthropic import AnthropicMessages
 from agent.providers.config import ModelConfig, ProtocolName
 from agent.providers.demo import Demo
 from agent.providers.openai_chat import OpenAIChat
+from agent.providers.openai_responses import OpenAIResponses
 from agent.providers.transport import Transport
 from agent.runtime.model import Model
 
@@ -21,6 +23,10 @@ def build_model(config: ModelConfig, transport: Transport, *, demo_pace: float =
             return Demo(config, pace=demo_pace)
         case "openai-chat":
             return OpenAIChat(config, transport)
+        case "openai-responses":
+            return OpenAIResponses(config, transport)
+        case "anthropic-messages":
+            return AnthropicMessages(config, transport)
         case _:
             assert_never(config.protocol)
 

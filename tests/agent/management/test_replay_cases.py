@@ -22,7 +22,7 @@ READABLE = [case for case in load_cases(CASES) if case.api in FORMS]
 
 @pytest.mark.parametrize("case", READABLE, ids=lambda case: case.id)
 async def test_every_recorded_answer_is_read_right_in_every_delivery(case: Case) -> None:
-    """B01-B24: whole, byte by byte, and split as given."""
+    """B01-B39: whole, byte by byte, and split as given."""
     transport = Transport(idle_timeout=10)
     await transport.start()
     try:
@@ -55,9 +55,9 @@ def recorded(case_id: str) -> Any:
 
 
 def test_there_is_one_line_for_each_case(tmp_path: Path) -> None:
-    write(tmp_path, recorded("B01"), recorded("B27"), recorded("B22"))
+    write(tmp_path, recorded("B01"), recorded("B27") | {"api": "unheard-of"}, recorded("B22"))
     lines, failure = run(tmp_path)
-    assert lines == ["ok B01", "skip B27: no adapter for messages", "ok B22"]
+    assert lines == ["ok B01", "skip B27: no adapter for unheard-of", "ok B22"]
     assert failure == ""
 
 
@@ -73,6 +73,14 @@ def test_there_is_one_line_for_each_case(tmp_path: Path) -> None:
         ("B22", {"retryable": False}, "retryable is True instead of False"),
         ("B22", {"retry_after_s": 3}, "retry after 20.0 instead of 3.0 seconds"),
         ("B23", {"refusal": "No."}, "refusal is 'I cannot help with that.' instead of 'No.'"),
+        ("B38", {"usage": {"cache_read_tokens": 41}}, "cache_read_tokens is 40 instead of 41"),
+        ("B35", {"replay": []}, "1 parts of the answer go back instead of 0"),
+        (
+            "B30",
+            {"replay": [{"type": "thinking", "signature": "x"}, {}, {}]},
+            "'signature': 'RXhhbXBsZVNpZ25hdHVyZQ=='",
+        ),
+        ("B38", {"continue": True}, "no request went on with the answer"),
     ],
 )
 def test_what_differs_is_told(case_id: str, change: dict[str, Any], told: str, tmp_path: Path) -> None:

@@ -1,0 +1,299 @@
+"""Reads the events of a Messages stream, with all that real servers do to them.
+
+Text and reasoning are passed on as they come, a call once its block is complete. Reasoning with its signature and what
+tools of the provider did are kept for the model state. An answer that only paused is not at its end: `continuation`
+gives the request that goes on with it, and the same decoder reads on (B32).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import orjson
+
+from agent.providers.anthropic_history import ASSISTANT, END, dumps
+from agent.providers.anthropic_parts import Part, kept
+from agent.providers.anthropic_request import STATE_FORMAT
+from agent.providers.anthropic_usage import Tokens
+from agent.providers.decoding import Blocks, is_json, member, tolerant_json
+from agent.providers.failures import Scrubber, from_error_object
+from agent.providers.framing import DEFAULT_LIMIT
+from agent.providers.openai_chat_calls import MAX_CALLS, MAX_NAME
+from agent.providers.prepared import PreparedRequest
+from agent.runtime.messages import StopReason
+from agent.runtime.model import BlockDelta, MessageStop, ModelEvent, StreamError
+from agent.runtime.values import clean_text, freeze
+
+logger = logging.getLogger(__name__)
+
+MAX_CONTINUATIONS = 8
+MAX_BLOCKS = 10_000
+
+_NO_INDEX = object()
+_STOP_REASONS: dict[str, StopReason] = {
+    "end_turn": "end-turn",
+    "tool_use": "tool-use",
+    "max_tokens": "max-tokens",
+    "model_context_window_exceeded": "max-tokens",
+    "pause_turn": "max-tokens",  # one that has paused too often
+    "stop_sequence": "stop-sequence",
+}
+
+
+class MessagesDecoder:
+    """The state of one answer; `finished` once it has its stop reason, `ended` once nothing more is to be read.
+
+    `limit` bounds what is kept until the end, in characters.
+    """
+
+    def __init__(self, prepared: PreparedRequest, scrub: Scrubber, *, limit: int = DEFAULT_LIMIT) -> None:
+        self._prepared = prepared
+        self._scrub = scrub
+        self._room = limit
+        self._blocks = Blocks()
+        self._parts: list[Part] = []
+        self._by_index: dict[Any, Part] = {}
+        self._fast: Any = _NO_INDEX  # of the text block that is open
+        self._fast_pieces: list[str] = []
+        self._place = 0
+        self._call_ids: dict[str, str] = {}
+        self._held: list[Part] = []
+        self._calls = 0
+        self._tokens = Tokens()
+        self._stop_reason: StopReason = "other"
+        self._paused = False
+        self._continuations = 0
+        self.finished = False
+        self.ended = False
+
+    def decode(self, payloads: Sequence[bytes]) -> list[ModelEvent]:
+        """Return the events of some payloads."""
+        out: list[ModelEvent] = []
+        loads, blocks = orjson.loads, self._blocks
+        for payload in payloads:
+            try:
+                event = loads(payload)
+                delta = event["delta"]
+                if (
+                    event["index"] == self._fast
+                    and delta["type"] == "text_delta"
+                    and type(text := delta["text"]) is str
+                    and text
+                    and not blocks.half
+                ):
+                    # Nearly all events are these.
+                    out.append(BlockDelta(blocks.index, "text", text if "\x00" not in text else clean_text(text)))
+                    self._fast_pieces.append(text)
+                    continue
+            except ValueError:
+                self._odd(payload, out)
+            except (LookupError, TypeError):
+                self._event(event, out)
+            else:
+                self._event(event, out)
+            if self.ended:
+                break
+        return out
+
+    def decode_whole(self, body: bytes) -> list[ModelEvent]:
+        """Return the events of an answer that came in one piece, from a server that does not stream."""
+        out: list[ModelEvent] = []
+        try:
+            message = orjson.loads(body)
+        except ValueError:
+            self._fail(StreamError("the provider answered with something that is no JSON"), out)
+            return out
+        if member(message, "type") != "message":
+            self._event(message, out)
+            return out
+        content = message.get("content")
+        self._event({"type": "message_start", "message": message}, out)
+        for index, block in enumerate(content if isinstance(content, list) else ()):
+            self._event({"type": "content_block_start", "index": index, "content_block": block}, out)
+            self._event({"type": "content_block_stop", "index": index}, out)
+        self._event({"type": "message_delta", "delta": message}, out)
+        return out
+
+    def close(self, payloads: Sequence[bytes] = ()) -> list[ModelEvent]:
+        """Return the events that end the stream; `payloads` is an event whose end never came, used if it is whole."""
+        out = self.decode([payload for payload in payloads if is_json(payload)])
+        if self.finished and not self.ended:
+            self.ended = True
+            if not self._paused:
+                prepared = self._prepared
+                state = prepared.state.plus(self._call_ids, prepared.message_id, kept(self._parts))
+                usage, details = self._tokens.total()
+                out.append(MessageStop(self._stop_reason, usage, state.to_model_state(STATE_FORMAT), details))
+        elif not self.ended:
+            message = "the provider's answer ended in the middle"
+            self._fail(StreamError(message, kind="truncated-stream", retryable=True), out)
+        return out
+
+    def continuation(self) -> bytes | None:
+        """Return the request that goes on with an answer that paused, and get ready for what follows."""
+        if not self._paused:
+            return None
+        self._paused = self.finished = self.ended = False
+        self._continuations += 1
+        self._by_index.clear()
+        self._tokens.next_call()
+        blocks = (block for part in self._parts if (block := part.wire()) is not None)
+        answer = ASSISTANT + b",".join(map(dumps, blocks)) + END
+        return self._prepared.body.removesuffix(b"]}") + b"," + answer + b"]}"
+
+    def _fail(self, error: StreamError, out: list[ModelEvent]) -> None:
+        self.ended = True
+        usage, details = self._tokens.total()
+        out.append(replace(error, usage=usage, details=details))
+
+    def _odd(self, payload: bytes, out: list[ModelEvent]) -> None:
+        """Take in a payload that orjson refused: an end mark of other protocols, a keep-alive, garbage."""
+        payload = payload.strip()
+        if payload == b"[DONE]" or not payload or payload.startswith(b":"):
+            return
+        try:
+            event = tolerant_json(payload)
+        except ValueError:
+            self._fail(StreamError("the provider sent an event that is no JSON", retryable=True), out)
+        else:
+            self._event(event, out)
+
+    def _event(self, event: Any, out: list[ModelEvent]) -> None:
+        if not isinstance(event, dict):
+            self._fail(StreamError("the provider sent an event that is no object", retryable=True), out)
+            return
+        try:
+            self._typed(event.get("type"), event, out)
+        except (ValueError, RecursionError):  # a number of too many digits, an object of too many levels
+            self._fail(StreamError("the provider sent an event that cannot be read"), out)
+
+    def _typed(self, kind: Any, event: dict[str, Any], out: list[ModelEvent]) -> None:
+        if kind == "message_stop":
+            if not self.finished:
+                self._finish("", event, out)
+            out += self.close()
+        elif kind == "message_delta":
+            self._tokens.count(event.get("usage"))
+            delta = event.get("delta")
+            reason = member(delta, "stop_reason")
+            if isinstance(reason, str) and reason and not self.finished:
+                self._finish(reason, delta, out)
+        elif self.finished:
+            return
+        elif kind == "error" or (kind is None and "error" in event):
+            self._fail(from_error_object(event.get("error"), self._scrub), out)
+        elif kind == "message_start":
+            self._tokens.count(member(event, "message", "usage"))
+        elif kind == "content_block_start":
+            self._start(event.get("index"), event.get("content_block"), out)
+        elif kind in ("content_block_delta", "content_block_stop"):
+            part = self._by_index.get(event.get("index"))
+            if part is not None and not part.stopped:
+                if kind == "content_block_stop":
+                    self._stop(part, out)
+                else:
+                    self._grow(part, event.get("delta"), out)
+        elif kind != "ping":
+            logger.debug("skipped an event of the unknown type %.64r", kind)
+
+    def _start(self, index: Any, block: Any, out: list[ModelEvent]) -> None:
+        if not isinstance(block, dict) or not isinstance(index, int):
+            return
+        part = self._by_index[index] = Part(index, freeze(block), self._place)
+        self._parts.append(part)
+        self._fast = _NO_INDEX
+        if len(self._parts) > MAX_BLOCKS or not self._keep(len(orjson.dumps(part.block)), out):
+            self._refuse_more(out)
+        elif part.kind == "tool_use":
+            self._held.append(part)
+        else:
+            self._add(part, part.block, out)
+
+    def _grow(self, part: Part, delta: Any, out: list[ModelEvent]) -> None:
+        if isinstance(delta, dict):
+            self._add(part, delta, out)
+            if isinstance(piece := delta.get("partial_json"), str) and self._keep(len(piece) + 1, out):
+                part.pieces.append(piece)
+
+    def _add(self, part: Part, source: Mapping[str, Any], out: list[ModelEvent]) -> None:
+        """Add what the start of a block or a delta says."""
+        if part.kind == "text" and isinstance(text := source.get("text"), str):
+            part.pieces.append(text)
+            self._place += self._blocks.say("text", text, out, part)
+            if self._blocks.part is part:
+                self._fast, self._fast_pieces = part.index, part.pieces
+        elif part.kind == "thinking":
+            text, signature = source.get("thinking"), source.get("signature")
+            if isinstance(text, str) and self._keep(len(text), out):
+                part.pieces.append(text)
+                self._blocks.say("reasoning", text, out, part)
+            if isinstance(signature, str) and signature and self._keep(len(signature), out):
+                part.signature = signature
+
+    def _stop(self, part: Part, out: list[ModelEvent]) -> None:
+        part.stopped = True
+        self._fast = _NO_INDEX
+        if self._blocks.part is part:
+            self._blocks.close(out)
+        # A call may be cut although its block is complete: then the stop reason says so. The order stays.
+        elif self._held[:1] == [part] and part.whole:
+            self._call(self._held.pop(), out)
+
+    def _keep(self, characters: int, out: list[ModelEvent]) -> bool:
+        """Return whether there is room for so much that is kept until the end; fails if there is not."""
+        self._room -= characters
+        if self._room < 0:
+            self._refuse_more(out)
+        return self._room >= 0
+
+    def _refuse_more(self, out: list[ModelEvent]) -> None:
+        if not self.ended:
+            self._fail(StreamError("the provider sent more than can be kept"), out)
+
+    def _call(self, part: Part, out: list[ModelEvent]) -> None:
+        name, provider_id = part.block.get("name"), part.block.get("id")
+        self._calls += 1
+        if not isinstance(name, str) or not name:
+            self._fail(StreamError("the provider sent a tool call without a name", retryable=True), out)
+        elif self._calls > MAX_CALLS:
+            self._refuse_more(out)
+        else:
+            call_id = self._blocks.call(self._prepared.names.original(name[:MAX_NAME]), part.arguments, out)
+            self._place += 1
+            if isinstance(provider_id, str) and provider_id:
+                self._call_ids[call_id] = provider_id
+
+    def _finish(self, reason: str, delta: Any, out: list[ModelEvent]) -> None:
+        self.finished = True
+        self._fast = _NO_INDEX
+        self._blocks.close(out)
+        if reason == "refusal":
+            said = member(delta, "stop_details", "explanation")
+            refusal = said if isinstance(said, str) else ""
+            message = self._scrub(f"the model refused: {refusal}" if refusal else "the model refused to answer")
+            error = StreamError(message, code="MODEL_REFUSED", kind="refusal", refusal=clean_text(refusal))
+            self._fail(error, out)
+        elif reason == "pause_turn" and self._can_go_on():
+            self._paused = True
+        else:
+            self._stop_reason = _STOP_REASONS.get(reason, "other")
+            self._finish_calls(out)
+
+    def _can_go_on(self) -> bool:
+        return (
+            self._continuations < MAX_CONTINUATIONS
+            and not self._calls
+            and not self._held
+            and any(part.wire() is not None for part in self._parts)
+        )
+
+    def _finish_calls(self, out: list[ModelEvent]) -> None:
+        cut = self._stop_reason == "max-tokens"
+        for part in self._held:
+            if not self.ended and not (cut and not (part.stopped and part.whole)):
+                self._call(part, out)
+        if self._calls and not cut:
+            self._stop_reason = "tool-use"  # whatever the label said (B10)

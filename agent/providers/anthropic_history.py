@@ -1,0 +1,139 @@
+"""Messages as the Messages API reads them: every message is a list of blocks.
+
+A piece is `{"role":…,"content":[…]}` and ends with its last block, so that a cache mark can be put into it without
+encoding it again. JSON is written with sorted keys: a conversation gives the same bytes before and after a database
+that keeps no order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import orjson
+
+from agent.providers.history import Result, WireCall, kept_result
+from agent.providers.state import StateMismatch
+from agent.runtime.messages import AgentMessage, Base64Source, ImageBlock, TextBlock, ToolCallBlock
+
+USER = b'{"role":"user","content":['
+ASSISTANT = b'{"role":"assistant","content":['
+END = b"]}"
+
+THINKING = ("thinking", "redacted_thinking")
+IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
+MAX_IMAGE = 5 * 1024 * 1024  # characters of base64
+
+
+def dumps(block: Mapping[str, Any]) -> bytes:
+    """Return a block as it goes out."""
+    return orjson.dumps(block, option=orjson.OPT_SORT_KEYS)
+
+
+def is_opaque(kind: Any) -> bool:
+    """Return whether such blocks go back unchanged: reasoning, and what tools of the provider did (R34, B32)."""
+    return kind in THINKING or (isinstance(kind, str) and kind.endswith(("_tool_use", "_tool_result")))
+
+
+class MessagesEncoder:
+    """Writes messages; an extra of an answer is `[place, block]`: a block that stood before its own block `place`."""
+
+    protocol: ClassVar[str] = "anthropic-messages"
+    results_open_user_message: ClassVar[bool] = True
+
+    def message(
+        self, neighbours: Sequence[AgentMessage], calls: Sequence[WireCall], extras: Sequence[Sequence[Any]]
+    ) -> bytes:
+        if neighbours[0].role == "user":
+            return _wrapped(USER, (block for message in neighbours for block in _said(message)))
+        blocks: list[bytes] = []
+        for message, extra in zip(neighbours, extras, strict=True):
+            blocks += _answered(message, calls if message is neighbours[-1] else (), extra)
+        return _wrapped(ASSISTANT, blocks)
+
+    def results(self, results: Sequence[Result], following: Sequence[AgentMessage]) -> list[bytes]:
+        blocks = [kept_result(self.protocol, result, _result) for result in results]
+        return [_wrapped(USER, [*blocks, *(block for message in following for block in _said(message))])]
+
+
+def _wrapped(opening: bytes, blocks: Iterable[bytes]) -> bytes:
+    content = b",".join(blocks)
+    return opening + content + END if content else b""
+
+
+def _said(message: AgentMessage) -> Iterable[bytes]:
+    """Yield what a user said."""
+    for block in message.blocks:
+        match block:
+            case TextBlock() if block.text.strip():
+                yield _text(block.text)
+            case ImageBlock():
+                yield dumps(_image(block))
+            case _:
+                pass
+
+
+def _answered(message: AgentMessage, calls: Sequence[WireCall], extras: Sequence[Any]) -> list[bytes]:
+    """Return the blocks of an answer, with the extras in their places; reasoning that leads nowhere is left out."""
+    waiting = [_extra(each) for each in extras]
+    wire_calls = iter(calls)
+    blocks: list[bytes] = []
+    last = place = 0  # `last` counts the blocks up to one that may be the end of a message
+    for block in message.blocks:
+        if not isinstance(block, TextBlock | ToolCallBlock):
+            continue
+        while waiting and waiting[0][0] <= place:
+            blocks.append(dumps(waiting.pop(0)[1]))
+        place += 1
+        if isinstance(block, ToolCallBlock):
+            call = next(wire_calls)
+            blocks.append(dumps({"type": "tool_use", "id": call.id, "name": call.name, "input": block.input}))
+            last = len(blocks)
+        elif block.text.strip():
+            blocks.append(_text(block.text))
+            last = len(blocks)
+    for _, extra in waiting:
+        blocks.append(dumps(extra))
+        if extra["type"] not in THINKING:
+            last = len(blocks)
+    return blocks[:last]
+
+
+def _extra(extra: Any) -> tuple[int, Mapping[str, Any]]:
+    match extra:
+        case [int(place), Mapping() as block] if is_opaque(block.get("type")):
+            return place, block
+        case _:
+            raise StateMismatch("the model state holds blocks that go back with no answer")
+
+
+def _text(text: str) -> bytes:
+    return dumps({"type": "text", "text": text})
+
+
+def _image(block: ImageBlock) -> dict[str, Any]:
+    """Return a picture, or words where the API would refuse it."""
+    source = block.source
+    if not isinstance(source, Base64Source):
+        if source.url.startswith("https://"):
+            return {"type": "image", "source": {"type": "url", "url": source.url}}
+        return {"type": "text", "text": "[A picture that cannot be shown: its address does not begin with https.]"}
+    if source.media_type not in IMAGE_TYPES:
+        return {"type": "text", "text": "[A picture that cannot be shown: it is no JPEG, PNG, GIF or WebP.]"}
+    if len(source.data) > MAX_IMAGE:
+        return {"type": "text", "text": "[A picture that cannot be shown: it is larger than 5 MB.]"}
+    return {
+        "type": "image",
+        "source": {"type": "base64", "media_type": source.media_type, "data": source.data},
+    }
+
+
+def _result(result: Result) -> bytes:
+    wire: dict[str, Any] = {
+        "type": "tool_result",
+        "tool_use_id": result.call.id,
+        "content": [{"type": "text", "text": result.text}],
+    }
+    if result.block is None or result.block.status == "error":
+        wire["is_error"] = True
+    return dumps(wire)
