@@ -80,7 +80,7 @@ class PlainClient:
 
     def __init__(self, http: httpx2.AsyncClient, base_url: str, headers: dict[str, str]) -> None:
         self._http = http
-        self._base_url = base_url.rstrip("/")
+        self._base_url = base_url.rstrip("/").removesuffix("/v1").removesuffix("/api")  # as people write it
         self._headers = headers
 
     async def send(self, method: str, path: str, body: bytes | None) -> httpx2.Response:
