@@ -8,7 +8,8 @@ pending and what is followed is kept here, so that any number of connections, on
 * the call of a tool is handed out once; when it comes again, the remembered result is sent.
 
 The server reads one conversation with one subscription. Where more than one thing of a conversation is of interest, the
-subscription to a run is therefore followed by one to the whole conversation.
+subscription to a run is therefore followed by one to the whole conversation. A run that ended between the two is not in
+the answer to the second, and is then asked for once more.
 """
 
 from __future__ import annotations
@@ -227,8 +228,17 @@ class Session:
                 self._followed.setdefault(ack["conversationId"], set()).update(
                     run.execution_id for run in self._runs.values() if run.conversation_id == ack["conversationId"]
                 )
+        if asked["type"] == "subscribe" and "conversationId" in asked:
+            yield from self._complete(ack)
         if command.wanted:
             yield Settled(command.id, ack, run)
+
+    def _complete(self, ack: dict[str, Any]) -> Iterator[Effect]:
+        """Ask for the end of each run of a conversation that is not the one that the server goes on with."""
+        for run in tuple(self._runs.values()):
+            if run.conversation_id == ack["conversationId"] and run.execution_id != ack["executionId"]:
+                yield from self._subscribe(executionId=run.execution_id)
+                yield from self._widen(run)
 
     def _refused(self, command: Command, frame: dict[str, Any]) -> Iterator[Effect]:
         code = frame["code"]

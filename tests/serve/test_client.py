@@ -36,7 +36,7 @@ from conversations.client import (
 from tests.proxy import proxy_to
 from tests.site import ROOT, Site
 
-WITHIN = 60
+WITHIN = 120
 FENCE = re.compile(r"^```python(?: client)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 EXAMPLES = [
     (page, code)

@@ -263,6 +263,21 @@ def test_a_second_interest_in_a_conversation_does_not_end_the_first() -> None:
     assert asked == ["e", "old", CONVERSATION]
 
 
+def test_a_run_that_ends_while_the_subscription_is_changed_is_asked_for_again() -> None:
+    session, _, _ = following()
+    session.disconnected()
+    id, _ = session.command("subscribe", conversationId=CONVERSATION)
+    resumed, asked = sent(session.welcomed())
+    assert (resumed["executionId"], asked["id"]) == ("e", id)
+    both = {"executionId": "e", "conversationId": CONVERSATION, "version": 1}
+    assert session.receive(orjson.dumps({"type": "ack", "id": resumed["id"], **both})) == []
+    ack = {"type": "ack", "id": id, "conversationId": CONVERSATION, "executionId": None, "version": 2}
+    run, conversation = sent(session.receive(orjson.dumps(ack)))
+    assert (run["executionId"], conversation["conversationId"]) == ("e", CONVERSATION)
+    ack |= {"id": conversation["id"], "executionId": "e"}
+    assert sent(session.receive(orjson.dumps(ack))) == []
+
+
 def test_a_followed_conversation_gives_each_run_of_others_once_and_lets_go_in_the_end() -> None:
     session = Session("client-1")
     session.welcomed()
