@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import ssl as tls
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeAlias, assert_never
 from uuid import UUID, uuid4
 
-from conversations.client import session as core
+from conversations.client import effects as core
+from conversations.client.asked import OnApproval, decide, outcome_of
 from conversations.client.connection import websocket_address
 from conversations.client.events import ApprovalRequested
 from conversations.client.exceptions import NotConnected, ParError, Unanswered
 from conversations.client.link import Link, closed
 from conversations.client.run import AsyncRun
 from conversations.client.session import Session
-from conversations.client.tools import Tool, call
+from conversations.client.tools import Tool
 from conversations.client.transcript import Transcript
 
-logger = logging.getLogger("par.client")
-
-# Asked for each approval: True or new arguments approve, False or a reason reject. Sync or async.
-OnApproval: TypeAlias = Callable[[ApprovalRequested], Any]
 Blocks: TypeAlias = Sequence[Mapping[str, Any]]
 
 
@@ -266,7 +262,7 @@ class AsyncClient:
         handler = self._approvals.get(run.execution_id)
         for event in told.events:
             if handler is not None and isinstance(event, ApprovalRequested):
-                self._spawn(self._decide(run, event, handler))
+                self._spawn(decide(run, event, handler))
         if run.ended:
             self._forget(run.execution_id)
 
@@ -289,39 +285,13 @@ class AsyncClient:
         self._perform(self._session.again(later.id))
 
     async def _answer(self, called: core.Called) -> None:
-        """Run a tool and send what it came to."""
         tool = self._tools.get(called.execution_id, {}).get(called.name)
-        result, is_error = f"there is no tool {called.name!r} here", True
-        if tool is not None:
-            try:
-                result, is_error = await call(tool.function, **called.arguments), False
-            except Exception as error:  # whatever it is, the model is told
-                logger.info("the tool %s failed", called.name, exc_info=True)
-                result = f"{type(error).__name__}: {error}"
+        result, is_error = await outcome_of(tool, called)
         try:
             effects = self._session.tool_result(called, result, is_error)
         except ParError as error:
             effects = self._session.tool_result(called, error.message, True)
         self._perform(effects)
-
-    async def _decide(self, run: AsyncRun, asked: ApprovalRequested, handler: OnApproval) -> None:
-        """Ask the handler and send its answer; a handler that fails rejects."""
-        try:
-            answer = await call(handler, asked)
-        except Exception:
-            logger.exception("on_approval failed; the call is rejected")
-            answer = "The person could not be asked."
-        if run.interrupt is not asked:
-            return
-        try:
-            if isinstance(answer, Mapping):
-                await run.approve(answer)
-            elif answer is True:
-                await run.approve()
-            else:
-                await run.reject(answer if isinstance(answer, str) else None)
-        except ParError as error:  # somebody else was quicker, or the run has ended
-            logger.info("the answer to %s came too late: %s", asked.interrupt_id, error)
 
     def _check(self) -> None:
         if self._over is not None:

@@ -15,8 +15,9 @@ from websockets.exceptions import ConnectionClosed
 from websockets.typing import Subprotocol
 
 from conversations.client.connection import TOO_LARGE, Patience, refusal
+from conversations.client.effects import Effect
 from conversations.client.exceptions import NotConnected, ParError, ProtocolViolation
-from conversations.client.session import Effect, Session
+from conversations.client.session import Session
 
 logger = logging.getLogger("par.client")
 

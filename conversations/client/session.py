@@ -16,11 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 from uuid import uuid4
 
 import orjson
 
+from conversations.client.effects import Abandoned, Called, Effect, Found, Later, Send, Settled, Told
 from conversations.client.events import Event
 from conversations.client.exceptions import ParError, ProtocolViolation
 from conversations.client.transcript import Transcript
@@ -36,66 +37,6 @@ class Command:
     frame: dict[str, Any]
     text: str
     wanted: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Send:
-    """A frame is to be sent."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Later:
-    """`again(id)` is to be called after `seconds`."""
-
-    id: str
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """A command was answered, with an `ack` or an error; `run` is what a start or a subscription is about."""
-
-    id: str
-    answer: dict[str, Any] | ParError
-    run: Transcript | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """A run has something new to tell."""
-
-    run: Transcript
-    events: list[Event]
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A followed conversation has a run that was not known."""
-
-    run: Transcript
-
-
-@dataclass(frozen=True, slots=True)
-class Abandoned:
-    """A run cannot be followed any more."""
-
-    run: Transcript
-    error: ParError
-
-
-@dataclass(frozen=True, slots=True)
-class Called:
-    """A tool of this client is to be run, and its result to be given to `tool_result`."""
-
-    execution_id: str
-    call_id: str
-    name: str
-    arguments: dict[str, Any]
-
-
-Effect: TypeAlias = Send | Later | Settled | Told | Found | Abandoned | Called
 
 
 @dataclass(slots=True)

@@ -15,7 +15,8 @@ from typing import Any, Self, TypeVar
 from uuid import UUID
 
 from conversations.client import events as ev
-from conversations.client.aio import AsyncClient, Blocks, OnApproval
+from conversations.client.aio import AsyncClient, Blocks
+from conversations.client.asked import OnApproval
 from conversations.client.exceptions import NotConnected, ParError
 from conversations.client.run import AsyncRun, RunView
 from conversations.client.tools import Tool

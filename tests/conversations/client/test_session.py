@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from agent.runtime import events as ev
 from agent.runtime.model import BlockDelta
 from conversations.client import events as told
+from conversations.client.effects import Abandoned, Called, Found, Later, Send, Settled, Told
 from conversations.client.exceptions import ParError, ProtocolViolation
-from conversations.client.session import Abandoned, Called, Found, Later, Send, Session, Settled, Told
+from conversations.client.session import Session
 from tests.conversations.client.wire import CONVERSATION, Client, Server, record
 
 RECORDED = record()

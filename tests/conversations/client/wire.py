@@ -15,8 +15,9 @@ from agent.runtime.model import BlockDelta
 from agent.runtime.state import ExecutionState
 from agent.runtime.tools import ToolInvocation
 from agent.testing import EventRecorder, ScriptedModel, calls, says, scripted_tool
+from conversations.client.effects import Found, Send, Settled, Told
 from conversations.client.events import Event
-from conversations.client.session import Found, Send, Session, Settled, Told
+from conversations.client.session import Session
 from conversations.client.transcript import Transcript
 
 CONVERSATION = "01890a5d-ac96-774b-bcce-b302099a8000"
