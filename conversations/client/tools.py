@@ -68,7 +68,7 @@ def client_tool(
     return make if function is None else make(function)
 
 
-async def call(function: Callable[..., Any], *positional: Any, **named: Any) -> Any:
+async def call(function: Callable[..., Any], /, *positional: Any, **named: Any) -> Any:
     """Call a sync function in a thread, or an async one, and return its result."""
     if inspect.iscoroutinefunction(function):
         return await function(*positional, **named)

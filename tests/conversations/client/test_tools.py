@@ -66,4 +66,5 @@ async def test_plain_and_async_functions_and_functions_that_return_awaitables_ar
 
     assert await call(find, text="a", most=2) == "aa"
     assert await call(later, "b") == "b"
+    assert await call(lambda function: function, function="an argument of any name") == "an argument of any name"
     assert await call(lambda text: later(text), text="c") == "c"
