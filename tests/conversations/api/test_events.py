@@ -1,15 +1,22 @@
-"""Frames as server-sent events."""
+"""Server-sent events inside the test's own process: each frame, and what a stream does besides."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+
 import orjson
 import pytest
+from django.utils import timezone
 
 from agent.runtime import events as ev
 from agent.runtime.state import ExecutionState
-from conversations.api.events import event_of
+from agent.testing import Gate, calls, says
+from conversations.api.events import NOTHING, event_of
 from conversations.hosting.hub import snapshot_frame
+from conversations.models import ApiToken, User
+from tests.conversations.api.program import AGENT, HostedClient, Program, code, program, start_of
 from tests.docs.test_protocol import EXAMPLES, SAMPLES
+from tests.factories import AgentProfileFactory, UserFactory
 
 
 def fields(event: bytes) -> dict[str, str]:
@@ -45,3 +52,88 @@ def test_frames_without_a_number_leave_the_last_one_as_it_is() -> None:
         event, over = event_of(frame)
         assert "id" not in fields(event)
         assert not over
+
+
+@pytest.fixture
+def user(transactional_db: None) -> User:
+    AgentProfileFactory(slug=AGENT, all_tools=True)
+    return UserFactory()
+
+
+async def events(http: Program, run: str, query: str = "") -> AsyncIterator[dict[str, str]]:
+    """Yield the events of a run as they come; a comment has no fields."""
+    answer = await http.get(f"/{run}/events{query}")
+    assert answer.status_code == 200
+    async for part in answer.streaming_content:
+        yield fields(part) if part != NOTHING else {}
+
+
+async def test_a_call_of_a_front_end_tool_comes_with_its_client(user: User) -> None:
+    """R107."""
+    tool = {
+        "name": "clipboard.read",
+        "description": "Read the clipboard.",
+        "inputSchema": {"type": "object"},
+        "annotations": {"readOnlyHint": True},
+    }
+    async with program(user, calls(("clipboard.read", {})), says("Done.")) as http:
+        run = (await http.start(clientId="me", clientTools=[tool]))["executionId"]
+        async for event in events(http, run, "?clientId=me"):
+            if event.get("event") == "client-tool-call":
+                call = orjson.loads(event["data"])
+                body = {"callId": call["callId"], "result": {"text": "x"}}
+                for _ in range(2):
+                    answer = await http.post(f"/{run}/tool-results", body)
+                    assert answer.json() == {"executionId": run, "callId": call["callId"]}
+                assert code(await http.post(f"/{run}/tool-results", body | {"result": 1})) == (409, "INVALID_STATE")
+        row = await http.read(run)
+    assert row["messages"][-2]["blocks"][0]["content"] == [{"type": "text", "text": '{"text":"x"}'}]
+
+
+async def test_a_quiet_stream_shows_that_it_lives(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("conversations.api.events.KEEP_ALIVE", 0.01)
+    gate = Gate()
+    async with program(user, says("Half, ", gate, "whole.")) as http:
+        run = (await http.start())["executionId"]
+        await gate.reached()
+        quiet, last = 0, {}
+        async for event in events(http, run):
+            quiet += not event
+            if quiet > 3:
+                gate.open()
+            last = event or last
+    assert last["event"] == "execution-completed"
+
+
+async def test_a_stream_whose_sign_in_is_over_ends(user: User) -> None:
+    gate = Gate()
+    async with program(user, says(gate)) as http:
+        assert http.host is not None
+        run = (await http.start())["executionId"]
+        await gate.reached()
+        async for event in events(http, run):
+            if event.get("event") == "snapshot":
+                await ApiToken.objects.aupdate(revoked_at=timezone.now())
+                await http.host.expire_subscribers()
+        assert not http.host.subscribers
+        assert code(await http.get(f"/{run}/events")) == (401, "AUTH_REQUIRED")
+        gate.open()
+
+
+async def test_the_page_needs_the_header_against_forgery(user: User) -> None:
+    async with program(user, says("Hi.")) as http:
+        page = HostedClient(http.host)
+        page.handler.enforce_csrf_checks = True
+        await page.aforce_login(user)
+        body = orjson.dumps(start_of())
+        refused = await page.post("/ai/executions", body, content_type="application/json")
+        assert code(refused) == (403, "FORBIDDEN")
+        await page.get("/accounts/login/")
+        secret = "a" * 32
+        page.cookies["csrftoken"] = secret
+        answer = await page.post(
+            "/ai/executions", body, content_type="application/json", headers={"X-CSRFToken": secret}
+        )
+        assert answer.status_code == 202, answer.content
+        run = answer.json()["executionId"]
+        assert (await page.get(f"/ai/executions/{run}?waitMs=10000")).json()["status"] == "completed"

@@ -3,92 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 from uuid import uuid4
 
-import orjson
 import pytest
 from asgiref.sync import sync_to_async
-from django.test import AsyncClient
 
-from agent.testing import Gate, ScriptedModel, calls, fails, says
-from conversations.api import schemas
-from conversations.hosting.host import ExecutionHost
+from agent.testing import Gate, calls, fails, says
 from conversations.models import Conversation, Execution, Revision, User
+from tests.conversations.api.program import AGENT, Program, code, program, start_of
 from tests.factories import AgentProfileFactory, UserFactory
-from tests.live import hosted, settled, socket_of, token_of
+from tests.live import socket_of, token_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
-
-AGENT = "helper"
-
-
-class HostedClient(AsyncClient):
-    """Django's client, with what `serve` adds to each request."""
-
-    def __init__(self, host: ExecutionHost | None) -> None:
-        super().__init__()
-        self.host = host
-
-    def _base_scope(self, **request: Any) -> dict[str, Any]:
-        return {**super()._base_scope(**request), **({"par.host": self.host} if self.host else {})}  # type: ignore[misc]
-
-
-class Program:
-    """A program that speaks the HTTP API of a host with a bearer token."""
-
-    def __init__(self, host: ExecutionHost | None, token: str) -> None:
-        self.client = HostedClient(host)
-        self.host = host
-        self.headers = {"Authorization": f"Bearer {token}"}
-
-    async def get(self, path: str, **headers: str) -> Any:
-        return await self.client.get(f"/ai/executions{path}", headers=self.headers | headers)
-
-    async def post(self, path: str = "", body: Any = None, **headers: str) -> Any:
-        data = body if isinstance(body, (bytes, str)) else orjson.dumps(body)
-        return await self.client.post(
-            f"/ai/executions{path}",
-            data if body is not None else b"",
-            content_type=headers.pop("content_type", "application/json"),
-            headers=self.headers | headers,
-        )
-
-    async def start(self, text: str = "Hi", **more: Any) -> dict[str, Any]:
-        answer = await self.post("", start_of(text, **more))
-        assert answer.status_code == 202, answer.content
-        started: dict[str, Any] = answer.json()
-        return started
-
-    async def read(self, execution_id: str, query: str = "") -> dict[str, Any]:
-        answer = await self.get(f"/{execution_id}{query}")
-        assert answer.status_code == 200, answer.content
-        row: dict[str, Any] = answer.json()
-        schemas.ExecutionRow.from_wire(row)
-        return row
-
-
-def start_of(text: str = "Hi", **more: Any) -> dict[str, Any]:
-    return {"agent": AGENT, "input": [{"type": "text", "text": text}], **more}
-
-
-def code(answer: Any) -> tuple[int, str]:
-    return answer.status_code, answer.json()["error"]["code"]
 
 
 @pytest.fixture
 def user() -> User:
     AgentProfileFactory(slug=AGENT, all_tools=True)
     return UserFactory()
-
-
-@asynccontextmanager
-async def program(user: User, *steps: Any, **changes: Any) -> AsyncIterator[Program]:
-    async with hosted(ScriptedModel(*steps), **changes) as host:
-        yield Program(host, await token_of(user))
-        await settled(host)
 
 
 async def test_a_run_is_started_and_read_to_its_end(user: User) -> None:
