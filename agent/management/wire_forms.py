@@ -127,7 +127,29 @@ class MessagesForm(WireForm):
         return [block for message in request["messages"] if message["role"] == role for block in message["content"]]
 
 
-FORMS: dict[str, WireForm] = {"chat": ChatForm(), "responses": ResponsesForm(), "messages": MessagesForm()}
+class OllamaForm(WireForm):
+    """Ollama's own protocol; calls and results have no ids, their names and order must do."""
+
+    protocol = "ollama-chat"
+
+    def said(self, request: dict[str, Any]) -> list[dict[str, Any]]:
+        return [message for message in request["messages"] if message["role"] == "assistant"]
+
+    def call_ids(self, request: dict[str, Any]) -> list[str]:
+        calls = [call for message in self.said(request) for call in message.get("tool_calls", ())]
+        return [f"{at} {call['function']['name']}" for at, call in enumerate(calls)]
+
+    def answered_ids(self, request: dict[str, Any]) -> list[str]:
+        results = [message for message in request["messages"] if message["role"] == "tool"]
+        return [f"{at} {message['tool_name']}" for at, message in enumerate(results)]
+
+
+FORMS: dict[str, WireForm] = {
+    "chat": ChatForm(),
+    "responses": ResponsesForm(),
+    "messages": MessagesForm(),
+    "ollama": OllamaForm(),
+}
 
 
 def replay_differences(said: Sequence[dict[str, Any]], expected: Sequence[dict[str, Any]]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-ProtocolName: TypeAlias = Literal["demo", "openai-chat", "openai-responses", "anthropic-messages"]
+ProtocolName: TypeAlias = Literal["demo", "openai-chat", "openai-responses", "anthropic-messages", "ollama-chat"]
 
 # Whether the reasoning of earlier answers goes back to a chat completions server (R34): `auto` knows some vendors.
 ReasoningReplay: TypeAlias = Literal["auto", "never", "always"]

@@ -7,6 +7,7 @@ from typing import assert_never
 from agent.providers.anthropic import AnthropicMessages
 from agent.providers.config import ModelConfig, ProtocolName
 from agent.providers.demo import Demo
+from agent.providers.ollama import OllamaChat
 from agent.providers.openai_chat import OpenAIChat
 from agent.providers.openai_responses import OpenAIResponses
 from agent.providers.transport import Transport
@@ -27,6 +28,8 @@ def build_model(config: ModelConfig, transport: Transport, *, demo_pace: float =
             return OpenAIResponses(config, transport)
         case "anthropic-messages":
             return AnthropicMessages(config, transport)
+        case "ollama-chat":
+            return OllamaChat(config, transport)
         case _:
             assert_never(config.protocol)
 
