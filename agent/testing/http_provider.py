@@ -17,9 +17,9 @@ import json
 import socket
 import struct
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeAlias
 
 _YIELDS = 6
 
@@ -71,13 +71,17 @@ class ReceivedRequest:
         return json.loads(self.body)
 
 
+Answer: TypeAlias = ScriptedAnswer | Callable[[ReceivedRequest], ScriptedAnswer]
+
+
 class ScriptedProvider:
     """The server; an async context manager. `url` is its base address with the path `/v1`.
 
-    With `repeat` its last answer serves all further requests. `closed` counts answers during which the client left.
+    An answer may be a function of the request. With `repeat` the last answer serves all further requests. `closed`
+    counts answers during which the client left.
     """
 
-    def __init__(self, *answers: ScriptedAnswer, repeat: bool = False) -> None:
+    def __init__(self, *answers: Answer, repeat: bool = False) -> None:
         self._answers = deque(answers)
         self._repeat = repeat
         self._server: asyncio.Server | None = None
@@ -93,7 +97,7 @@ class ScriptedProvider:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/v1"
 
-    def queue(self, *answers: ScriptedAnswer) -> None:
+    def queue(self, *answers: Answer) -> None:
         """Add answers."""
         self._answers.extend(answers)
 
@@ -140,7 +144,8 @@ class ScriptedProvider:
         if not self._answers:
             self.unexpected += 1
             return ScriptedAnswer(b'{"error":{"message":"no answer is left in the script"}}', 599)
-        return self._answers[0] if self._repeat and len(self._answers) == 1 else self._answers.popleft()
+        answer = self._answers[0] if self._repeat and len(self._answers) == 1 else self._answers.popleft()
+        return answer if isinstance(answer, ScriptedAnswer) else answer(request)
 
 
 class _Connection(asyncio.Protocol):

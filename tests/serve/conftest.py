@@ -12,7 +12,8 @@ from tests.site import Site, free_port
 SCRIPTED = """
 from django.core.management import call_command
 from agent.models import AgentProfile
-call_command("add_agent", "scripted", protocol="openai-chat", base_url="http://127.0.0.1:{port}/v1", model="m")
+url = "http://127.0.0.1:{port}/v1"
+call_command("add_agent", "scripted", protocol="openai-chat", base_url=url, model="m", tools=True)
 AgentProfile.objects.filter(slug="scripted").update(limits={{"maxModelOutputCharacters": 100_000_000}})
 """
 

@@ -1,0 +1,118 @@
+"""How `serve` ends: in bounded time, with exit code 0, whatever its clients and runs do."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Iterator
+from subprocess import TimeoutExpired
+
+import httpx
+import pytest
+from websockets.exceptions import ConnectionClosed
+
+from agent.testing import ScriptedAnswer, ScriptedProvider, chat_stream
+from tests.serve.program import Client, program
+from tests.serve.raw import raw
+from tests.site import Site
+
+DRAIN = 2.0
+ENDS_WITHIN = 15.0
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with Site(tmp_path_factory.mktemp("site"), pace=0.01, drain=DRAIN, start=False) as made:
+        yield made
+
+
+@pytest.fixture
+def site(stopped: Site) -> Iterator[Site]:
+    """A server that the test ends."""
+    stopped.start()
+    yield stopped
+    stopped.stop()
+    assert "Traceback" not in stopped.log()
+
+
+async def ends(site: Site) -> None:
+    assert await asyncio.to_thread(site.process.wait, ENDS_WITHIN) == 0
+
+
+async def closed(client: Client) -> int | None:
+    """Read to the end and return the code with which the server closed."""
+    with pytest.raises(ConnectionClosed) as caught:
+        await client.until("nothing")
+    return caught.value.rcvd.code if caught.value.rcvd else None
+
+
+async def test_sigterm_lets_a_run_end_and_closes_with_1012(site: Site) -> None:
+    async with program(site, site.token()) as client:
+        await client.say("What is 2 + 2?")
+        await client.until("block-delta")
+        site.process.send_signal(signal.SIGTERM)
+        await client.until("draining")
+        assert (await client.say("one more"))["code"] == "DRAINING"
+        assert (await client.end())["outcome"]["type"] == "completed"
+        assert await closed(client) == 1012
+    await ends(site)
+
+
+async def test_a_run_that_never_ends_is_cancelled_when_its_time_is_over(site: Site) -> None:
+    async with program(site, site.token()) as client:
+        await client.say("Send a postcard to Ada")
+        await client.until("interrupt-requested")
+        site.process.send_signal(signal.SIGTERM)
+        assert (await client.end())["outcome"] == {"type": "cancelled", "reason": "shutdown"}
+        assert await closed(client) == 1012
+    await ends(site)
+
+
+async def test_ctrl_c_twice_does_not_wait_for_runs(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with Site(tmp_path_factory.mktemp("site"), pace=0.01, drain=3_600) as site:
+        async with program(site, site.token()) as client:
+            await client.say("Tell me a long story")
+            await client.until("block-delta")
+            site.process.send_signal(signal.SIGINT)
+            await client.until("draining")
+            site.process.send_signal(signal.SIGINT)
+            assert (await client.end())["outcome"] == {"type": "cancelled", "reason": "shutdown"}
+            assert await closed(client) == 1012
+        await ends(site)
+        assert "Traceback" not in site.log()
+
+
+async def test_clients_that_neither_read_nor_leave_do_not_hold_up_the_end(
+    site: Site, provider: ScriptedProvider
+) -> None:
+    """Stalled sockets with full buffers, idle HTTP connections, half a request."""
+    token = site.token()
+    provider.queue(ScriptedAnswer(chat_stream(*["x" * 100_000] * 50)))
+    async with (
+        program(site, token, max_size=None) as quick,
+        program(site, token, ping_interval=None, close_timeout=0) as stalled,
+        httpx.AsyncClient(base_url=site.address) as idle,
+        raw(site) as half,
+    ):
+        assert (await idle.get("/healthz")).status_code == 200
+        await half.send(b"POST /ai/agents HTTP/1.1\r\nContent-Le")
+        ack = await quick.say("Hi", "scripted")
+        await stalled.command(type="subscribe", conversationId=ack["conversationId"])
+        stalled.forget()
+        await quick.finished(ack["executionId"])
+        site.process.send_signal(signal.SIGTERM)
+        await ends(site)
+        with pytest.raises(httpx.TransportError):
+            await idle.get("/healthz")
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.3, 0.8, 1.2, 1.5])
+def test_sigterm_during_the_start_ends_it_cleanly(stopped: Site, delay: float) -> None:
+    """Before Python has set its handlers the signal itself ends the process."""
+    stopped.launch()
+    try:
+        stopped.process.wait(delay)
+    except TimeoutExpired:
+        stopped.process.send_signal(signal.SIGTERM)
+    assert stopped.process.wait(ENDS_WITHIN) in (0, -signal.SIGTERM)
+    assert "Traceback" not in stopped.log()
