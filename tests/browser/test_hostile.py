@@ -58,7 +58,7 @@ def test_hostile_tool_names_and_arguments_are_inert(open_page: OpenPage, site: S
         wait_for_end(page)
 
     expect(last_answer(page)).to_contain_text("Done.")
-    expect(card(page, "local.calculate").get_by_role("definition")).to_have_text(attack)
+    expect(card(page, "local.calculate").locator("dd")).to_have_text(attack)
     assert page.locator("#transcript img").count() == 0
 
 

@@ -216,7 +216,7 @@ def test_a_card_shows_the_arguments_that_were_approved(page: Page, line: Line) -
     wait_for_end(page)
 
     expect(waiting.locator(".tool-decision")).to_have_text("Approved with other arguments")
-    expect(waiting.get_by_role("definition").first).to_have_text("Kim")
+    expect(waiting.locator("dd").first).to_have_text("Kim")
 
 
 def test_a_question_tells_what_the_tool_does_and_that_it_is_final(page: Page, line: Line) -> None:
