@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from autobahn.twisted.websocket import ConnectionDeny
+from autobahn.websocket.types import ConnectionDeny
 from daphne.ws_protocol import WebSocketProtocol
 
 INBOUND_LIMIT = 64
@@ -43,7 +43,7 @@ class FlowControlProtocol(WebSocketProtocol):
 
     def onConnect(self, request: Any) -> Any:
         if not request.headers.get("sec-websocket-protocol", "").isascii():
-            raise ConnectionDeny(400, "subprotocols are ASCII")  # daphne would fail, and log where
+            raise ConnectionDeny(400, "subprotocols are ASCII")  # type: ignore[no-untyped-call]  # daphne would fail
         return super().onConnect(request)
 
     def onOpen(self) -> None:

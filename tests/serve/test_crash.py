@@ -12,7 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from websockets.exceptions import ConnectionClosed
+from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 from agent.testing import ScriptedAnswer, ScriptedProvider, chat_stream
 from agent.testing.http_provider import ReceivedRequest
@@ -63,7 +63,7 @@ class Talk:
         return {"type": "start", "id": self.id, "agent": "scripted", "input": said, **client}
 
     async def until_the_kill(self, site: Site, token: str) -> None:
-        with suppress(ConnectionClosed, OSError):
+        with suppress(ConnectionClosed, InvalidHandshake, OSError):
             async with program(site, token) as client:
                 await asyncio.sleep(self.chance.random())
                 await client.send(**self.start)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 from subprocess import TimeoutExpired
 
 import httpx
@@ -21,18 +22,18 @@ ENDS_WITHIN = 15.0
 
 
 @pytest.fixture(scope="module")
-def stopped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     with Site(tmp_path_factory.mktemp("site"), pace=0.01, drain=DRAIN, start=False) as made:
         yield made
 
 
 @pytest.fixture
-def site(stopped: Site) -> Iterator[Site]:
+def running(site: Site) -> Iterator[Site]:
     """A server that the test ends."""
-    stopped.start()
-    yield stopped
-    stopped.stop()
-    assert "Traceback" not in stopped.log()
+    site.start()
+    yield site
+    site.stop()
+    assert "Traceback" not in site.log()
 
 
 async def ends(site: Site) -> None:
@@ -46,30 +47,30 @@ async def closed(client: Client) -> int | None:
     return caught.value.rcvd.code if caught.value.rcvd else None
 
 
-async def test_sigterm_lets_a_run_end_and_closes_with_1012(site: Site) -> None:
-    async with program(site, site.token()) as client:
+async def test_sigterm_lets_a_run_end_and_closes_with_1012(running: Site, token: str) -> None:
+    async with program(running, token) as client:
         await client.say("What is 2 + 2?")
         await client.until("block-delta")
-        site.process.send_signal(signal.SIGTERM)
+        running.process.send_signal(signal.SIGTERM)
         await client.until("draining")
         assert (await client.say("one more"))["code"] == "DRAINING"
         assert (await client.end())["outcome"]["type"] == "completed"
         assert await closed(client) == 1012
-    await ends(site)
+    await ends(running)
 
 
-async def test_a_run_that_never_ends_is_cancelled_when_its_time_is_over(site: Site) -> None:
-    async with program(site, site.token()) as client:
+async def test_a_run_that_never_ends_is_cancelled_when_its_time_is_over(running: Site, token: str) -> None:
+    async with program(running, token) as client:
         await client.say("Send a postcard to Ada")
         await client.until("interrupt-requested")
-        site.process.send_signal(signal.SIGTERM)
+        running.process.send_signal(signal.SIGTERM)
         assert (await client.end())["outcome"] == {"type": "cancelled", "reason": "shutdown"}
         assert await closed(client) == 1012
-    await ends(site)
+    await ends(running)
 
 
-async def test_ctrl_c_twice_does_not_wait_for_runs(tmp_path_factory: pytest.TempPathFactory) -> None:
-    with Site(tmp_path_factory.mktemp("site"), pace=0.01, drain=3_600) as site:
+async def test_ctrl_c_twice_does_not_wait_for_runs(tmp_path: Path) -> None:
+    with Site(tmp_path, pace=0.01, drain=3_600) as site:
         async with program(site, site.token()) as client:
             await client.say("Tell me a long story")
             await client.until("block-delta")
@@ -83,16 +84,15 @@ async def test_ctrl_c_twice_does_not_wait_for_runs(tmp_path_factory: pytest.Temp
 
 
 async def test_clients_that_neither_read_nor_leave_do_not_hold_up_the_end(
-    site: Site, provider: ScriptedProvider
+    running: Site, token: str, provider: ScriptedProvider
 ) -> None:
     """Stalled sockets with full buffers, idle HTTP connections, half a request."""
-    token = site.token()
     provider.queue(ScriptedAnswer(chat_stream(*["x" * 100_000] * 50)))
     async with (
-        program(site, token, max_size=None) as quick,
-        program(site, token, ping_interval=None, close_timeout=0) as stalled,
-        httpx.AsyncClient(base_url=site.address) as idle,
-        raw(site) as half,
+        program(running, token, max_size=None) as quick,
+        program(running, token, ping_interval=None, close_timeout=0) as stalled,
+        httpx.AsyncClient(base_url=running.address) as idle,
+        raw(running) as half,
     ):
         assert (await idle.get("/healthz")).status_code == 200
         await half.send(b"POST /ai/agents HTTP/1.1\r\nContent-Le")
@@ -100,19 +100,19 @@ async def test_clients_that_neither_read_nor_leave_do_not_hold_up_the_end(
         await stalled.command(type="subscribe", conversationId=ack["conversationId"])
         stalled.forget()
         await quick.finished(ack["executionId"])
-        site.process.send_signal(signal.SIGTERM)
-        await ends(site)
+        running.process.send_signal(signal.SIGTERM)
+        await ends(running)
         with pytest.raises(httpx.TransportError):
             await idle.get("/healthz")
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.3, 0.8, 1.2, 1.5])
-def test_sigterm_during_the_start_ends_it_cleanly(stopped: Site, delay: float) -> None:
+def test_sigterm_during_the_start_ends_it_cleanly(site: Site, delay: float) -> None:
     """Before Python has set its handlers the signal itself ends the process."""
-    stopped.launch()
+    site.launch()
     try:
-        stopped.process.wait(delay)
+        site.process.wait(delay)
     except TimeoutExpired:
-        stopped.process.send_signal(signal.SIGTERM)
-    assert stopped.process.wait(ENDS_WITHIN) in (0, -signal.SIGTERM)
-    assert "Traceback" not in stopped.log()
+        site.process.send_signal(signal.SIGTERM)
+    assert site.process.wait(ENDS_WITHIN) in (0, -signal.SIGTERM)
+    assert "Traceback" not in site.log()
