@@ -218,6 +218,18 @@ async def test_who_is_not_let_in_is_told_why_at_once(site: Site, token: str) -> 
             await client.start("nobody", "Hello")
 
 
+async def test_a_token_that_is_revoked_ends_everything_with_that_reason(site: Site) -> None:
+    async with AsyncClient(site.address, site.token()) as client:
+        run = await client.start("demo", "Send a postcard to Ada")
+        await first_text(run)
+        last = "ApiToken.objects.filter(pk=ApiToken.objects.latest('pk').pk)"
+        await asyncio.to_thread(site.shell, f"from conversations.models import ApiToken; {last}.delete()")
+        with pytest.raises(ParError, match="AUTH_REQUIRED"):
+            await run.cancel()
+        with pytest.raises(NotConnected, match="AUTH_REQUIRED"):
+            await run.result()
+
+
 async def test_a_frame_that_is_too_large_fails_alone(site: Site, token: str) -> None:
     async with AsyncClient(site.address, token) as client:
         run = await client.start("demo", "Tell me a long story")
