@@ -30,7 +30,6 @@ def provider(*answers: Sequence[bytes] | ScriptedAnswer) -> Iterator[str]:
         loop.close()
 
 
-def add_agent(site: Site, slug: str, url: str) -> None:
-    site.manage(
-        "add_agent", slug, "--protocol", "openai-chat", "--base-url", url, "--model", "scripted", "--api-key", "x"
-    )
+def add_agent(site: Site, slug: str, url: str, *options: str) -> None:
+    model = ("--protocol", "openai-chat", "--base-url", url, "--model", "scripted", "--api-key", "x")
+    site.manage("add_agent", slug, *model, *options)

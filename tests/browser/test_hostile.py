@@ -75,7 +75,7 @@ def test_hostile_words_are_inert_wherever_they_stand(open_page: OpenPage, site: 
         json.dumps({"error": {"message": attack}}).encode(), 400, {"content-type": "application/json"}
     )
     with provider(question, chat_stream("Well."), unknown, failure) as url:
-        add_agent(site, "hostile-words", url)
+        add_agent(site, "hostile-words", url, "--tools")
         page = open_page("/?agent=hostile-words")
         say(page, attack)
         asked = card(page, "local.send_postcard")
