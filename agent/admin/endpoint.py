@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 from urllib.parse import urlsplit
+from uuid import UUID
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import URLPattern, path
 from unfold.admin import ModelAdmin
 from unfold.decorators import action, display
 
-from agent.models import ModelEndpoint
+from agent.crypto import SecretUnreadable
+from agent.models import AgentProfile, ModelEndpoint
 from agent.models.endpoint import OFFLINE, read_headers
+from agent.providers.probe import Probe, probe
 
+MODELS_SHOWN = 12
 SECRETS = {"api_key": "A key is", "headers": "Headers are"}
 
 
@@ -66,6 +75,7 @@ class ModelEndpointAdmin(ModelAdmin):
     search_fields = ["name", "slug", "base_url"]
     prepopulated_fields = {"slug": ["name"]}
     actions = ["clear_keys"]
+    change_form_outer_after_template = "admin/agent/modelendpoint/test.html"
     fieldsets = [
         (None, {"fields": ["name", "slug", "enabled"]}),
         ("Server", {"fields": ["protocol", "base_url", "api_key", "organization", "headers"]}),
@@ -80,3 +90,46 @@ class ModelEndpointAdmin(ModelAdmin):
     def clear_keys(self, request: HttpRequest, rows: QuerySet[ModelEndpoint]) -> None:
         count = rows.update(api_key="", headers="")
         self.message_user(request, f"The keys and headers of {count} endpoints are gone.", messages.SUCCESS)
+
+    def get_urls(self) -> list[URLPattern]:
+        test = path("<uuid:pk>/test/", self.admin_site.admin_view(self.test), name="agent_modelendpoint_test")
+        return [test, *super().get_urls()]
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        row = self.get_object(request, unquote(object_id))
+        used = AgentProfile.objects.filter(endpoint=row).first() if row is not None else None
+        more = {"test_model": used.model if used is not None else ""}
+        answer: HttpResponse = super().change_view(request, object_id, form_url, {**(extra_context or {}), **more})
+        return answer
+
+    def test(self, request: HttpRequest, pk: UUID) -> HttpResponse:
+        """Try an endpoint as it is stored, and say in words what came of it."""
+        row = get_object_or_404(ModelEndpoint, pk=pk)
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        if not self.has_change_permission(request, row):
+            raise PermissionDenied
+        try:
+            result = asyncio.run(probe(row.config(request.POST.get("model", "").strip())))
+        except SecretUnreadable as error:
+            self.message_user(request, str(error), messages.ERROR)
+        else:
+            self._tell(request, result)
+        self.log_change(request, row, "Tested.")
+        return redirect("admin:agent_modelendpoint_change", pk)
+
+    def _tell(self, request: HttpRequest, result: Probe) -> None:
+        if result.models:
+            listed = ", ".join(result.models[:MODELS_SHOWN]) + ("…" if len(result.models) > MODELS_SHOWN else "")
+            self.message_user(request, f"{len(result.models)} models: {listed}", messages.INFO)
+        elif result.models_error:
+            self.message_user(request, f"No list of models: {result.models_error}", messages.WARNING)
+        if result.works:
+            said = "".join(result.pieces).strip()
+            words = f"It works: {result.model} began with “{said}” after {result.first_token_ms} ms."
+            self.message_user(request, words, messages.SUCCESS)
+        else:
+            who = result.model or "The endpoint"
+            self.message_user(request, f"{who} did not answer: {result.error}.", messages.ERROR)

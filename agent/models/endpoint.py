@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from ipaddress import ip_address
-from typing import get_args
+from typing import cast, get_args
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -13,8 +13,8 @@ from django.core.exceptions import ValidationError
 from django.core.validators import URLValidator
 from django.db import models
 
-from agent.models.fields import Plain, SecretField
-from agent.providers.config import ProtocolName
+from agent.models.fields import Plain, SecretField, reveal
+from agent.providers.config import ModelConfig, ProtocolName, ReasoningReplay
 from agent.providers.guard import is_permitted
 from agent.runtime.ids import uuid7
 
@@ -93,6 +93,21 @@ class ModelEndpoint(models.Model):
             raise ValidationError(
                 {"base_url": "This address is private; PAR_ALLOW_PRIVATE_MODELS=true admits such model servers."}
             )
+
+    def config(self, model: str) -> ModelConfig:
+        """Return what a provider adapter needs to reach a model here, its settings left to the provider."""
+        return ModelConfig(
+            protocol=cast(ProtocolName, self.protocol),
+            model=model,
+            base_url=self.base_url,
+            api_key=reveal(self, "api_key"),
+            organization=self.organization,
+            headers=read_headers(reveal(self, "headers")),
+            prompt_cache_key=self.prompt_cache_key,
+            embedding_model=self.embedding_model,
+            reasoning_replay=cast(ReasoningReplay, self.reasoning_replay),
+            allow_private=settings.PAR.allow_private_models,
+        )
 
 
 def read_headers(text: str) -> tuple[tuple[str, str], ...]:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
-from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, Group
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 
-from agent.models.endpoint import ModelEndpoint, read_headers
-from agent.models.fields import reveal
+from agent.models.endpoint import ModelEndpoint
 from agent.models.tool import ToolRecord
-from agent.providers.config import CacheTtl, ModelConfig, ProtocolName, ReasoningReplay
+from agent.providers.config import CacheTtl, ModelConfig
 from agent.providers.retry import RetryPolicy
 from agent.runtime.ids import uuid7
 from agent.runtime.limits import DEFAULT_LIMITS, Limits, PartialLimits
@@ -156,22 +155,13 @@ class AgentProfile(models.Model):
         return [own, *((each.endpoint.slug, self._config(each.endpoint, each.model)) for each in fallbacks)]
 
     def _config(self, endpoint: ModelEndpoint, model: str) -> ModelConfig:
-        return ModelConfig(
-            protocol=cast(ProtocolName, endpoint.protocol),
-            model=model,
-            base_url=endpoint.base_url,
-            api_key=reveal(endpoint, "api_key"),
-            organization=endpoint.organization,
-            headers=read_headers(reveal(endpoint, "headers")),
+        return replace(
+            endpoint.config(model),
             temperature=self.temperature,
             max_tokens=self.max_tokens,
             top_p=self.top_p,
             stop_sequences=tuple(self.stop_sequences),
-            prompt_cache_key=endpoint.prompt_cache_key,
-            embedding_model=endpoint.embedding_model,
-            reasoning_replay=cast(ReasoningReplay, endpoint.reasoning_replay),
             cache_ttl=cast(CacheTtl, self.cache_ttl),
-            allow_private=settings.PAR.allow_private_models,
         )
 
     def effective_limits(self) -> Limits:
