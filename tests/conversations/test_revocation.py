@@ -13,7 +13,9 @@ from django.contrib.sessions.backends.db import SessionStore
 from django.db import transaction
 from django.utils import timezone
 
+from agent.testing import scripted_tool
 from conversations.credentials import Credential, holding
+from conversations.hosting.jobs import Jobs
 from conversations.models import ApiToken, User
 from conversations.revocation import RevocationNews
 from tests.conversations.websocket.test_handshake import session_of
@@ -139,3 +141,13 @@ def test_a_round_is_three_queries_whatever_the_number_of_sockets(django_assert_n
 def test_the_session_of_somebody_else_does_not_count() -> None:
     one, other = UserFactory.create_batch(2)
     assert not Credential(one, frozenset(), session_key=session_of(other)).holds()
+
+
+def test_a_closed_account_is_denied_the_next_tool_of_its_run() -> None:
+    """B64: the stated rule, that the run goes on without tools."""
+    user = UserFactory()
+    tool = scripted_tool("clock", "noon", read_only=True).definition
+    assert Jobs("tests").judge(tool, user.pk).reason != "the account is closed"
+    closed(user)
+    decision = Jobs("tests").judge(tool, user.pk)
+    assert (decision.verdict, decision.reason) == ("deny", "the account is closed")
