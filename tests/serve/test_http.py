@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
+import shutil
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -17,13 +19,13 @@ import pytest
 
 from agent.testing import ScriptedAnswer, ScriptedProvider, chat_stream
 from tests.serve.program import Run, browser, said, stored
-from tests.site import Site
+from tests.site import ROOT, Site
 
 WITHIN = 60.0
 SOON = 8.0  # seconds; what another process does to a token is seen within 5
 STALLED = 20
-PIECES = [f"{n:09d} " * 500 for n in range(4_000)]  # 20 MB
-MOST_OF_STALLED = 260.0  # MiB above what the run takes without them; unsent, their streams would be 400 MiB
+PIECES = [f"{n:09d} " * 500 for n in range(2_000)]  # 10 MB
+MOST_OF_STALLED = 180.0  # MiB above what the run takes without them: for each a full queue and a snapshot on its way
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +107,22 @@ async def poll(http: httpx.AsyncClient, run: str) -> dict[str, Any]:
             row: dict[str, Any] = (await http.get(f"/ai/executions/{run}?waitMs=30000")).json()
             if row["status"] in ("completed", "failed", "cancelled"):
                 return row
+
+
+@pytest.mark.skipif(shutil.which("curl") is None or shutil.which("jq") is None, reason="needs curl and jq")
+async def test_the_session_of_the_page_works(site: Site, token: str) -> None:
+    found = re.search(r"```sh session\n(.*?)```", (ROOT / "docs" / "http.md").read_text(), re.DOTALL)
+    assert found is not None
+    environment = {"PATH": os.environ["PATH"], "PAR_URL": f"{site.address}/ai", "PAR_TOKEN": token}
+    shell = await asyncio.create_subprocess_exec(
+        "sh", "-ec", found.group(1), env=environment, stdout=asyncio.subprocess.PIPE
+    )
+    printed, _ = await asyncio.wait_for(shell.communicate(), WITHIN)
+    assert shell.returncode == 0
+    lines = printed.decode().splitlines()
+    assert orjson.loads(lines[0].split("}")[0] + "}").keys() == {"executionId", "interruptId"}
+    assert "event: execution-completed" in lines
+    assert "Ada" in lines[-1]
 
 
 async def test_a_run_is_started_and_polled_to_its_end(site: Site, token: str, provider: ScriptedProvider) -> None:
