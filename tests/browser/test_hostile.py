@@ -68,7 +68,7 @@ def test_hostile_words_are_inert_wherever_they_stand(open_page: OpenPage, site: 
     question = chat_stream(
         attack,
         reasoning=[attack],
-        tool_calls=[("local.send_postcard", {"to": attack, "text": attack, attack: [attack]})],
+        tool_calls=[("local.send_postcard", {"to": attack, "text": attack})],
     )
     unknown = chat_stream(tool_calls=[(attack, {attack: attack})])
     failure = ScriptedAnswer(
