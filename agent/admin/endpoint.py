@@ -78,7 +78,7 @@ class ModelEndpointAdmin(ModelAdmin):
     change_form_outer_after_template = "admin/agent/modelendpoint/test.html"
     fieldsets = [
         (None, {"fields": ["name", "slug", "enabled"]}),
-        ("Server", {"fields": ["protocol", "base_url", "api_key", "organization", "headers"]}),
+        ("Server", {"fields": ["protocol", "base_url", "allow_private", "api_key", "organization", "headers"]}),
         ("Details", {"fields": ["reasoning_replay", "prompt_cache_key", "embedding_model"]}),
     ]
 

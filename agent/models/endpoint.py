@@ -53,6 +53,11 @@ class ModelEndpoint(models.Model):
         default="",
         help_text="Further headers, one “Name: value” a line. Stored encrypted, never shown again.",
     )
+    allow_private = models.BooleanField(
+        "private addresses",
+        default=False,
+        help_text="Whether this server may have a loopback or private address, as model servers of one's own have.",
+    )
     reasoning_replay = models.CharField(
         max_length=8,
         choices=ReplayChoice,
@@ -89,10 +94,10 @@ class ModelEndpoint(models.Model):
             raise ValidationError(
                 {"base_url": "Write it without user name, query and fragment; put the key into API key (--api-key)."}
             )
-        if not settings.PAR.allow_private_models and _is_private(urlsplit(self.base_url).hostname or ""):
-            raise ValidationError(
-                {"base_url": "This address is private; PAR_ALLOW_PRIVATE_MODELS=true admits such model servers."}
-            )
+        allowed = self.allow_private or settings.PAR.allow_private_models
+        if not allowed and _is_private(urlsplit(self.base_url).hostname or ""):
+            words = "This address is private; “private addresses” admits it, PAR_ALLOW_PRIVATE_MODELS=true all such."
+            raise ValidationError({"base_url": words})
 
     def config(self, model: str) -> ModelConfig:
         """Return what a provider adapter needs to reach a model here, its settings left to the provider."""
@@ -106,7 +111,7 @@ class ModelEndpoint(models.Model):
             prompt_cache_key=self.prompt_cache_key,
             embedding_model=self.embedding_model,
             reasoning_replay=cast(ReasoningReplay, self.reasoning_replay),
-            allow_private=settings.PAR.allow_private_models,
+            allow_private=self.allow_private or settings.PAR.allow_private_models,
         )
 
 

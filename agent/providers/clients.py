@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from agent.providers.config import ModelConfig
+from agent.providers.config import OLLAMA_URL, ModelConfig
 from agent.providers.failures import InvalidEndpoint
 
 Family: TypeAlias = Literal["openai", "anthropic", "plain"]
@@ -29,7 +29,7 @@ FAMILIES: dict[str, Family] = {
 BASE_URLS: dict[Family, str] = {  # P32
     "openai": "https://api.openai.com/v1",
     "anthropic": "https://api.anthropic.com",
-    "plain": "http://127.0.0.1:11434",
+    "plain": OLLAMA_URL,
 }
 ANTHROPIC_VERSION = "2023-06-01"  # P32
 

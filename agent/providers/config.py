@@ -13,6 +13,8 @@ ReasoningReplay: TypeAlias = Literal["auto", "never", "always"]
 # Whether stable prefixes are marked for the provider's cache, and for how long (P170).
 CacheTtl: TypeAlias = Literal["", "five_min", "one_hour"]
 
+OLLAMA_URL = "http://127.0.0.1:11434"
+
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:

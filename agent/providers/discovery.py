@@ -8,8 +8,7 @@ from typing import Any, assert_never
 
 import orjson
 
-from agent.providers.clients import BASE_URLS
-from agent.providers.config import ModelConfig
+from agent.providers.config import OLLAMA_URL, ModelConfig
 from agent.providers.failures import ProviderFault
 from agent.providers.transport import Transport
 from agent.runtime.model import StreamError
@@ -38,9 +37,9 @@ async def list_models(config: ModelConfig, transport: Transport) -> list[str]:
     return sorted(set(_names(rows[:MAX_MODELS], name)))
 
 
-async def find_ollama(transport: Transport) -> ModelConfig | None:
-    """Return where an Ollama server runs on this machine, None if there is none; its `model` is left empty."""
-    config = ModelConfig("ollama-chat", "", BASE_URLS["plain"], allow_private=True)
+async def find_ollama(transport: Transport, url: str = OLLAMA_URL) -> ModelConfig | None:
+    """Return where an Ollama server runs, None if there is none at `url`; its `model` is left empty."""
+    config = ModelConfig("ollama-chat", "", url, allow_private=True)
     try:
         version = parsed(await transport.fetch(config, "/api/version", limit=1024))
     except ProviderFault:
@@ -48,9 +47,9 @@ async def find_ollama(transport: Transport) -> ModelConfig | None:
     return config if isinstance(version, dict) and "version" in version else None
 
 
-async def local_models(transport: Transport) -> list[ModelConfig]:
-    """Return the models of the Ollama server on this machine, none if there is no server."""
-    server = await find_ollama(transport)
+async def local_models(transport: Transport, url: str = OLLAMA_URL) -> list[ModelConfig]:
+    """Return the models of the Ollama server at `url`, by default on this machine; none if there is no server."""
+    server = await find_ollama(transport, url)
     return [] if server is None else [replace(server, model=name) for name in await list_models(server, transport)]
 
 

@@ -5,10 +5,13 @@ Running it again changes nothing that is there; only the endpoint of the environ
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
+import socket
 from argparse import ArgumentParser
 from typing import Any
+from urllib.parse import urlsplit
 
 from allauth.account.models import EmailAddress
 from django.conf import settings
@@ -21,6 +24,7 @@ from django.urls import reverse
 
 from agent.governance.tools import sync_tool_records
 from agent.models import AgentProfile, ModelEndpoint, Plain, reveal
+from agent.providers.config import OLLAMA_URL
 from conversations.models import OneTimeLink, User
 
 OPENAI_URL = "https://api.openai.com/v1"
@@ -63,6 +67,8 @@ class Command(BaseCommand):
         site = settings.PAR.origins[0] if settings.PAR.origins else ""
         lines: list[str] = []
         sync_tool_records()
+        ollama = _ollama_url()
+        local = _local_models(ollama or OLLAMA_URL) if settings.PAR.allow_private_models else []
         with transaction.atomic():
             if not User.objects.filter(is_superuser=True).exists():
                 lines += _created("Administrator", *_person("admin", email, is_staff=True, is_superuser=True))
@@ -74,12 +80,58 @@ class Command(BaseCommand):
                 _demo_agent()
             if os.environ.get("OPENAI_API_KEY"):
                 _openai_agent()
+            if local:
+                lines += _ollama_agent(ollama, local)
             if demo and user is not None and user.is_active:
                 link = reverse("link-landing", args=[OneTimeLink.issue(user)])
                 lines.append(f"Sign in as {user.email}, once and within 15 minutes: {site}{link}")
         lines.append(f"Chat: {site}/   Admin: {site}/admin/")
         for line in lines:
             self.stdout.write(line)
+
+
+def _ollama_url() -> str:
+    """Return where Ollama would be: OLLAMA_HOST is its own variable, host and port with or without a scheme."""
+    given = os.environ.get("OLLAMA_HOST", "").strip()
+    return given if "://" in given or not given else f"http://{given}"
+
+
+def _local_models(url: str) -> list[str]:
+    """Return the models of an Ollama server; a closed port costs next to nothing."""
+    try:
+        address = urlsplit(url)
+        socket.create_connection((address.hostname or "", address.port or 11434), timeout=0.3).close()
+    except (OSError, ValueError):
+        return []
+    from agent.providers.discovery import local_models  # loads an HTTP client
+    from agent.providers.failures import ProviderFault
+    from agent.providers.transport import Transport
+
+    async def look() -> list[str]:
+        transport = Transport(total_timeout=3.0)
+        await transport.start()
+        try:
+            return [config.model for config in await local_models(transport, url)]
+        except ProviderFault:
+            return []
+        finally:
+            await transport.close()
+
+    return asyncio.run(look())
+
+
+def _ollama_agent(url: str, models: list[str]) -> list[str]:
+    named = {"name": "Ollama on this machine", "protocol": "ollama-chat", "base_url": url, "allow_private": True}
+    endpoint, _ = ModelEndpoint.objects.get_or_create(slug="ollama", defaults=named)
+    defaults = {
+        "name": "Ollama",
+        "description": f"Runs {models[0]} on this machine.",
+        "endpoint": endpoint,
+        "model": models[0],
+        "order": 2,
+    }
+    profile, created = AgentProfile.objects.get_or_create(slug="ollama", defaults=defaults)
+    return [f"Found Ollama on this machine; the agent {profile.name!r} uses {profile.model}."] if created else []
 
 
 def _person(username: str, email: str, **given: Any) -> tuple[User, str]:

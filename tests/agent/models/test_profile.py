@@ -106,3 +106,7 @@ def test_private_addresses_need_permission(url: str, settings: Settings) -> None
     settings.PAR = settings.PAR.model_copy(update={"allow_private_models": False})
     with pytest.raises(ValidationError, match="PAR_ALLOW_PRIVATE_MODELS"):
         endpoint.full_clean()
+    assert not endpoint.config("m").allow_private
+    endpoint.allow_private = True
+    endpoint.full_clean()
+    assert endpoint.config("m").allow_private

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from agent.providers import clients
 from agent.providers.config import ModelConfig, ProtocolName
 from agent.providers.discovery import find_ollama, list_models, local_models
 from agent.providers.embeddings import EmbeddingUnsupported, embed
@@ -52,19 +51,17 @@ async def test_a_list_that_cannot_be_read_is_an_error_in_words(transport: Transp
     assert "sk-TEST" not in str(caught.value)
 
 
-async def test_a_local_ollama_server_is_found_by_itself(transport: Transport, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_ollama_server_is_found_with_its_models(transport: Transport) -> None:
     tags = {"models": [{"name": "small"}, {"name": "large"}]}
     async with ScriptedProvider(answer({"version": "0.9"}), answer(tags)) as provider:
-        monkeypatch.setitem(clients.BASE_URLS, "plain", provider.url)
-        found = await local_models(transport)
+        found = await local_models(transport, provider.url)
     assert [config.model for config in found] == ["large", "small"]
     assert {config.protocol for config in found} == {"ollama-chat"}
 
 
-async def test_where_no_ollama_server_runs_none_is_found(transport: Transport, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(clients.BASE_URLS, "plain", "http://127.0.0.1:9")
-    assert await find_ollama(transport) is None
-    assert await local_models(transport) == []
+async def test_where_no_ollama_server_runs_none_is_found(transport: Transport) -> None:
+    assert await find_ollama(transport, "http://127.0.0.1:9") is None
+    assert await local_models(transport, "http://127.0.0.1:9") == []
 
 
 async def test_vectors_come_in_the_order_of_the_texts(transport: Transport) -> None:

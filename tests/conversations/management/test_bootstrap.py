@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import subprocess
 import sys
@@ -8,12 +9,14 @@ from pathlib import Path
 
 import pytest
 from allauth.account.models import EmailAddress
+from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.contrib.auth import authenticate
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
 from agent.models import AgentProfile, ModelEndpoint, ToolRecord, reveal
+from agent.testing import ScriptedAnswer, ScriptedProvider
 from conversations.models import OneTimeLink, User
 
 pytestmark = pytest.mark.django_db
@@ -85,6 +88,27 @@ def test_a_key_in_the_environment_brings_an_agent(monkeypatch: pytest.MonkeyPatc
     bootstrap()
     row = AgentProfile.objects.get(slug="openai")
     assert (row.model, reveal(row.endpoint, "api_key")) == ("m-2", "sk-2")
+
+
+async def test_a_local_ollama_server_brings_an_agent_by_itself(
+    transactional_db: None, monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    settings.PAR = settings.PAR.model_copy(update={"allow_private_models": True})
+    found = [{"version": "0.9"}, {"models": [{"name": "small"}, {"name": "large"}]}] * 2
+    answers = [ScriptedAnswer(json.dumps(each).encode()) for each in found]
+    async with ScriptedProvider(*answers) as server:
+        monkeypatch.setenv("OLLAMA_HOST", f"127.0.0.1:{server.port}")
+        said = await sync_to_async(bootstrap)()
+        again = await sync_to_async(bootstrap)()
+    assert "Found Ollama on this machine; the agent 'Ollama' uses large." in said
+    assert "Found" not in again
+    row = await AgentProfile.objects.select_related("endpoint").aget(slug="ollama")
+    assert (row.model, row.endpoint.protocol, row.endpoint.allow_private) == ("large", "ollama-chat", True)
+
+
+def test_without_an_ollama_server_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OLLAMA_HOST", "127.0.0.1:9")
+    assert "Ollama" not in bootstrap()
 
 
 def test_a_database_that_cannot_be_used_is_told_in_words(tmp_path: Path) -> None:
