@@ -31,5 +31,5 @@ def provider(*answers: Sequence[bytes] | ScriptedAnswer) -> Iterator[str]:
 
 
 def add_agent(site: Site, slug: str, url: str, *options: str) -> None:
-    model = ("--protocol", "openai-chat", "--base-url", url, "--model", "scripted", "--api-key", "x")
+    model = ("--protocol", "openai-chat", "--base-url", url, "--model", "scripted", "--api-key", "key-of-a-test")
     site.manage("add_agent", slug, *model, *options)
