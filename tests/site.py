@@ -25,7 +25,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMAND_WITHIN = 180.0
-STOP_WITHIN = 30.0
+STOP_WITHIN = 60.0
 FOREIGN = ("PAR_", "DJANGO_", "OPENAI_", "DATABASE_URL", "REDIS_URL")
 
 

@@ -18,7 +18,7 @@ from tests.serve.raw import raw
 from tests.site import Site
 
 DRAIN = 2.0
-ENDS_WITHIN = 15.0
+ENDS_WITHIN = 30.0
 
 
 @pytest.fixture(scope="module")
