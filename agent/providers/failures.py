@@ -32,9 +32,23 @@ WireFault: TypeAlias = Literal[
 
 _QUOTA = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "quota_exceeded"}
 _RATE_LIMIT = {"rate_limit_exceeded", "rate_limit_error"}
-_OVERLOADED = {"overloaded_error", "overloaded", "engine_overloaded"}
-_FILTERED = {"content_filter", "content_policy_violation", "responsibleaipolicyviolation"}
-_TYPE_STATUSES = {  # of error objects that come without a status
+_OVERLOADED = {"overloaded_error", "overloaded", "engine_overloaded", "server_is_overloaded", "slow_down"}
+_FILTERED = {
+    "content_filter",
+    "content_policy_violation",
+    "responsibleaipolicyviolation",
+    "image_content_policy_violation",
+    "bio_policy",
+    "cyber_policy",
+    "misalignment_policy_violation",
+}
+_STATUSES = {  # of error objects that come without a status, by their code or type
+    **dict.fromkeys(
+        """invalid_prompt context_length_exceeded invalid_image invalid_image_format invalid_base64_image
+        invalid_image_url invalid_image_mode image_too_large image_too_small image_parse_error image_file_too_large
+        unsupported_image_media_type empty_image_file failed_to_download_image image_file_not_found""".split(),
+        400,
+    ),
     "invalid_request_error": 400,
     "authentication_error": 401,
     "billing_error": 402,
@@ -187,10 +201,10 @@ def from_error_object(error: Any, scrub: Scrubber) -> StreamError:
     code, kind = (error.get("code"), error.get("type")) if isinstance(error, dict) else (None, None)
     if isinstance(code, int):
         status = code
-    elif isinstance(code, str) and code.isdecimal():
+    elif isinstance(code, str) and code.isdecimal() and len(code) == 3:
         status = int(code)
     else:
-        status = _TYPE_STATUSES.get(str(kind), 500)
+        status = next((_STATUSES[word] for word in (code, kind) if isinstance(word, str) and word in _STATUSES), 500)
     return _judged(status, error, _detail(error) or "the provider reported an error without a text", scrub, None)
 
 

@@ -102,12 +102,12 @@ class ResponsesDecoder:
         except ValueError:
             self._fail(StreamError("the provider answered with something that is no JSON"), out)
             return out
-        if isinstance(response, dict) and response.get("error") and "output" not in response:
-            self._fail(from_error_object(response["error"], self._scrub), out)
-        elif isinstance(response, dict):
-            self._event({"type": "response.done", "response": response}, out)
-        else:
+        if not isinstance(response, dict):
             self._fail(StreamError("the provider answered with something that is no object"), out)
+        elif response.get("error") and "output" not in response:
+            self._event({"type": "error", "error": response["error"]}, out)
+        else:
+            self._event({"type": "response.done", "response": response}, out)
         return out
 
     def close(self, payloads: Sequence[bytes] = ()) -> list[ModelEvent]:
@@ -218,6 +218,8 @@ class ResponsesDecoder:
             item.opaque = opaque_form(described)
             self._room -= len(item.opaque["encrypted_content"]) if item.opaque else 0
         item.done = True
+        if self._blocks.part == place:
+            self._blocks.close(out)
 
     def _finish_message(self, described: dict[str, Any], place: int, item: OutputItem, out: list[ModelEvent]) -> None:
         if not item.texts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent.providers.config import ModelConfig
+from agent.providers.config import ModelConfig, ProtocolName
 from agent.runtime.assembly import AssembledCall, MessageAssembler
 from agent.runtime.cancellation import CancelSignal
 from agent.runtime.messages import (
@@ -46,9 +46,9 @@ def ask(
     return ModelRequest("message-answer", messages or (user("Hello"),), tools, state)
 
 
-def config(url: str, **fields: Any) -> ModelConfig:
+def config(url: str, *, protocol: ProtocolName = "openai-chat", model: str = "a-model", **fields: Any) -> ModelConfig:
     values = {"api_key": "sk-TEST-123/+x", "allow_private": True, **fields}
-    return ModelConfig("openai-chat", "a-model", url, **values)
+    return ModelConfig(protocol, model, url, **values)
 
 
 async def read(model: Model, request: ModelRequest | None = None) -> MessageAssembler:
