@@ -173,7 +173,7 @@ class MessagesDecoder:
     def _typed(self, kind: Any, event: dict[str, Any], out: list[ModelEvent]) -> None:
         if kind == "message_stop":
             if not self.finished:
-                self._finish("", event, out)
+                self._finish("end_turn", event, out)
             out += self.close()
         elif kind == "message_delta":
             self._tokens.count(event.get("usage"))
@@ -190,7 +190,8 @@ class MessagesDecoder:
         elif kind == "content_block_start":
             self._start(event.get("index"), event.get("content_block"), out)
         elif kind in ("content_block_delta", "content_block_stop"):
-            part = self._by_index.get(event.get("index"))
+            index = event.get("index")
+            part = self._by_index.get(index) if isinstance(index, int) else None
             if part is not None and not part.stopped:
                 if kind == "content_block_stop":
                     self._stop(part, out)
@@ -240,7 +241,7 @@ class MessagesDecoder:
             self._blocks.close(out)
         # A call may be cut although its block is complete: then the stop reason says so. The order stays.
         elif self._held[:1] == [part] and part.whole:
-            self._call(self._held.pop(), out)
+            self._call(self._held.pop(0), out)
 
     def _keep(self, characters: int, out: list[ModelEvent]) -> bool:
         """Return whether there is room for so much that is kept until the end; fails if there is not."""
