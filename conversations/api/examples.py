@@ -10,7 +10,7 @@ INTERRUPT = "interrupt-6f1c2a54-7d0e-4f0e-9d1b-2f8a4a0e7c11"
 
 EXAMPLES: dict[str, dict[str, Any]] = {
     "StartBody": {"agent": "demo", "input": [{"type": "text", "text": "Hello"}]},
-    "Started": {"executionId": EXECUTION, "conversationId": CONVERSATION, "created": True},
+    "Started": {"executionId": EXECUTION, "conversationId": CONVERSATION, "created": True, "modelStateReset": False},
     "RespondBody": {"interruptId": INTERRUPT, "value": True},
     "Responded": {"executionId": EXECUTION, "interruptId": INTERRUPT},
     "ToolResultBody": {"callId": "call-1", "result": {"temperature": 21}, "isError": False},

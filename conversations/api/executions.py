@@ -60,7 +60,10 @@ async def start_execution(
     return Status(
         202,
         schemas.Started(
-            execution_id=UUID(begun.execution_id), conversation_id=UUID(begun.conversation_id), created=begun.created
+            execution_id=UUID(begun.execution_id),
+            conversation_id=UUID(begun.conversation_id),
+            created=begun.created,
+            model_state_reset=begun.state_dropped,
         ),
     )
 

@@ -66,8 +66,7 @@ async def get_conversation(request: HttpRequest, conversation_id: UUID) -> Conve
 
 
 def _agents(user: User) -> AgentList:
-    rows = AgentProfile.objects.visible_to(user)
-    return AgentList(agents=tuple(AgentRow(slug=a.slug, name=a.name, description=a.description) for a in rows))
+    return AgentList(agents=tuple(map(AgentRow.of, AgentProfile.objects.visible_to(user))))
 
 
 def _conversations(user: User) -> ConversationList:

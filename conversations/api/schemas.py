@@ -8,6 +8,8 @@ from uuid import UUID
 
 from pydantic import Field
 
+from agent.models import AgentProfile
+from agent.providers.windows import context_window
 from agent.runtime.events import Interrupt, Outcome, RunPhase
 from agent.runtime.messages import AgentMessage, Usage, Value
 from agent.runtime.state import RunStatus
@@ -59,11 +61,17 @@ class ConversationSnapshot(Value):
 
 
 class AgentRow(Value):
-    """An agent that the caller may use."""
+    """An agent that the caller may use; `context_window` is in tokens (P99)."""
 
     slug: str
     name: str
     description: str
+    context_window: int
+
+    @classmethod
+    def of(cls, agent: AgentProfile) -> AgentRow:
+        window = context_window(agent.model, agent.context_window)
+        return cls(slug=agent.slug, name=agent.name, description=agent.description, context_window=window)
 
 
 class AgentList(Value):
@@ -73,11 +81,15 @@ class AgentList(Value):
 
 
 class Started(Value):
-    """A run that was started, now or with the same key before (`created` false)."""
+    """A run that was started, now or with the same key before (`created` false).
+
+    `model_state_reset` tells that the agent has another model since, to which the old model state was no use.
+    """
 
     execution_id: UUID
     conversation_id: UUID
     created: bool
+    model_state_reset: bool = False
 
 
 class Stopped(Value):

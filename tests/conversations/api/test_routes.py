@@ -44,9 +44,12 @@ def test_somebody_elses_conversation_looks_like_none(user: User) -> None:
 
 
 def test_agents_are_those_that_one_may_use(user: User) -> None:
-    AgentProfileFactory(slug="mine", name="Mine", description="d")
+    AgentProfileFactory(slug="mine", name="Mine", description="d", model="gpt-4o", context_window=64_000)
+    AgentProfileFactory(slug="theirs", model="gpt-4o")
     AgentProfileFactory(slug="off", enabled=False)
-    assert get(user, "/ai/agents").json() == {"agents": [{"slug": "mine", "name": "Mine", "description": "d"}]}
+    mine, theirs = get(user, "/ai/agents").json()["agents"]
+    assert mine == {"slug": "mine", "name": "Mine", "description": "d", "contextWindow": 64_000}
+    assert theirs["contextWindow"] == 128_000
 
 
 @pytest.mark.parametrize(
