@@ -24,9 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     figures = [measure(row, runs=options.runs, size=options.size) for row in ROWS if row.name in wanted]
     if IMPORT_ROW in wanted:
         figures.append(measure_import(runs=options.runs))
-    for group in GROUPS:
-        if chosen := [name for name in group.names if name in wanted]:
-            figures += measure_live(group, chosen, runs=options.runs, size=options.size)
+    figures += measure_live(wanted, runs=options.runs, size=options.size)
     print(table(figures))
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(json.dumps([figure.as_json() for figure in figures], indent=2) + "\n")

@@ -49,8 +49,8 @@ class Figure:
     limit: Limit | None = None
 
     def as_json(self) -> dict[str, object]:
-        judged = {"limit": str(self.limit), "met": self.limit.met(self)} if self.limit else {"limit": None}
-        return {**asdict(self), **judged}
+        limit, met = (str(self.limit), self.limit.met(self)) if self.limit else (None, None)
+        return {**asdict(self), "limit": limit, "met": met}
 
     def __str__(self) -> str:
         floor = "" if self.floor is None else f"{self.floor:.2f}"
@@ -72,7 +72,8 @@ def figure(
     if not floors:
         return Figure(name, unit, round(value, 4), None, None, runs, limit)
     floor = median(floors)
-    return Figure(name, unit, round(value, 4), round(floor, 4), round(value / floor, 3), runs, limit)
+    ratio = round(value / floor, 3) if floor else None
+    return Figure(name, unit, round(value, 4), round(floor, 4), ratio, runs, limit)
 
 
 def measure(row: type[Row], *, runs: int, size: float = 1.0) -> Figure:

@@ -8,21 +8,17 @@ process. A client checks that each delta came, once and in order.
 from __future__ import annotations
 
 import asyncio
-import gc
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import pairwise
-from uuid import uuid4
 
-from tests.benchmarks.floor import bare_client
 from tests.benchmarks.harness import Figure, Limit, figure, process
+from tests.benchmarks.held import RATE, Held, held
 from tests.benchmarks.provider import DELTA
 from tests.benchmarks.servers import Ours, Server, bare_server, our_server
-from tests.benchmarks.sockets import Crowd, Socket
+from tests.benchmarks.sockets import Crowd
 from tests.benchmarks.stage import stamp
 
-RATE = 50
 CAPACITY_RATE = 20
 CAPACITY_LATE = 250.0
 CAPACITY_MOST = 1_024
@@ -51,65 +47,20 @@ class Group:
     measure: Callable[[Scene], Awaitable[list[Figure]]]
 
 
-def measure_live(group: Group, wanted: Sequence[str], *, runs: int, size: float) -> list[Figure]:
-    """Measure the wanted rows of a group, each on servers that have served nothing else."""
+def measure_live(wanted: Sequence[str], *, runs: int, size: float) -> list[Figure]:
+    """Measure the wanted rows, all of them on the same two servers."""
+    groups = [group for group in GROUPS if set(group.names) & set(wanted)]
+    if not groups:
+        return []
+
+    async def measure(scene: Scene) -> list[Figure]:
+        return [figure for group in groups for figure in await group.measure(scene)]
+
     with ExitStack() as stack:
         provider = f"http://127.0.0.1:{stack.enter_context(process('tests.benchmarks.provider'))('')}"
         ours, bare = stack.enter_context(our_server(provider)), stack.enter_context(bare_server(provider))
-        figures = asyncio.run(group.measure(Scene(provider, ours, bare, wanted, runs, size)))
+        figures = asyncio.run(measure(Scene(provider, ours, bare, wanted, runs, size)))
     return [each for each in figures if each.name in wanted]
-
-
-class Held:
-    """Streams of one server that stand open, each with a socket of its own."""
-
-    def __init__(self, scene: Scene, server: Server) -> None:
-        self.server = server
-        self.crowd = server.crowd()
-        self._provider = scene.provider
-        self._name = uuid4().hex
-
-    async def open(self, streams: int, format: str = "text") -> None:
-        for socket in await self.crowd.open(streams):
-            await self.server.say(socket, f"/hold/{self._name}/v1", format)
-        await self.play(streams, 1, RATE)
-
-    async def play(self, streams: int, count: int, rate: float) -> tuple[float, list[float]]:
-        """Let the first streams speak; returns µs of CPU for each delta that a client got, and how late each was."""
-        self.crowd.forget()
-        gc.collect()
-        readers = self.crowd.sockets
-        before = self.server.cpu()
-        await self._ask(f"/play/{self._name}/{streams}/{count}/{rate}")
-        await self.crowd.until(pieces=streams * count)
-        spent = self.server.cpu() - before
-        for socket in readers[:streams]:
-            check_order(socket, count)
-        late = sorted(late for socket in readers[:streams] for late in socket.latenesses())
-        return spent * 1e6 / (streams * count), late
-
-    async def close(self) -> None:
-        await self._ask(f"/end/{self._name}")
-        await self.crowd.until(ends=len(self.crowd.sockets))
-        self.crowd.close()
-
-    async def _ask(self, path: str) -> None:
-        async with bare_client() as client:
-            (await client.get(f"{self._provider}{path}")).raise_for_status()
-
-
-@asynccontextmanager
-async def held(scene: Scene, server: Server, streams: int, format: str = "text") -> AsyncIterator[Held]:
-    streams_held = Held(scene, server)
-    await streams_held.open(streams, format)
-    yield streams_held
-    await streams_held.close()
-
-
-def check_order(socket: Socket, count: int) -> None:
-    times = [int(piece) for _, text in socket.deltas for piece in text.split()]
-    assert len(times) == count, f"{len(times)} deltas came, {count} were sent"
-    assert all(one < other for one, other in pairwise(times)), "deltas came out of order"
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
@@ -134,6 +85,8 @@ async def burst(scene: Scene) -> list[Figure]:
     for _, crowd in crowds:
         await crowd.open(1)
     values, floors = await interleaved([lambda pair=pair: run(*pair) for pair in crowds], scene.runs)
+    for _, crowd in crowds:
+        crowd.close()
     return [figure("ws.delta.burst", "µs CPU per delta", values, floors, Limit("ratio", 0.9))]
 
 
@@ -150,9 +103,9 @@ async def paced(scene: Scene) -> list[Figure]:
         return spent
 
     async with (
-        held(scene, scene.ours, streams) as ours,
-        held(scene, scene.bare, streams) as bare,
-        held(scene, scene.ours, streams if with_html else 1, "html") as html,
+        held(scene.provider, scene.ours, streams) as ours,
+        held(scene.provider, scene.bare, streams) as bare,
+        held(scene.provider, scene.ours, streams if with_html else 1, "html") as html,
     ):
         works = [lambda: run(ours, "ours"), lambda: run(bare, "bare")]
         if with_html:
@@ -188,11 +141,11 @@ async def fan_out(scene: Scene) -> list[Figure]:
             assert sum(len(text.split()) for _, text in socket.deltas) == count, "a delta was lost"
         return spent * 1e6 / count
 
-    stream = Held(scene, scene.ours)
-    await scene.ours.say(first, f"/hold/{stream._name}/v1", "text", conversation)
+    stream = Held(scene.provider, scene.ours)
+    await scene.ours.say(first, stream.path, "text", conversation)
 
     async def play() -> None:
-        await stream._ask(f"/play/{stream._name}/1/{count}/{RATE}")
+        await stream.speak(1, count, RATE)
 
     async def tell() -> None:
         bare.sockets[0].send({"tell": count, "rate": RATE})
@@ -200,6 +153,10 @@ async def fan_out(scene: Scene) -> list[Figure]:
     values, floors = await interleaved(
         [lambda: run(scene.ours, ours, play), lambda: run(scene.bare, bare, tell)], scene.runs
     )
+    await stream.end()
+    await ours.until(ends=sockets)
+    ours.close()
+    bare.close()
     return [figure("hub.fanout.50", "µs CPU per delta to 50", values, floors, Limit("ratio", 1.5))]
 
 
@@ -213,7 +170,9 @@ async def idle(scene: Scene) -> list[Figure]:
         before = server.memory()
         await crowd.open(count)
         await asyncio.sleep(1)
-        return (server.memory() - before) / count
+        grown = server.memory() - before
+        crowd.close()
+        return grown / count
 
     value, floor = await run(scene.ours), await run(scene.bare)
     return [figure("ws.idle", "KiB per idle socket", [value], [floor], Limit("value", 30))]
@@ -224,7 +183,7 @@ async def capacity(scene: Scene) -> list[Figure]:
     most, count = scene.much(CAPACITY_MOST, 4), scene.much(60, 5)
 
     async def run(server: Server) -> float:
-        async with held(scene, server, most) as streams_held:
+        async with held(scene.provider, server, most) as streams_held:
 
             async def holds(streams: int) -> bool:
                 _, late = await streams_held.play(streams, count, CAPACITY_RATE)
@@ -269,7 +228,7 @@ async def start_latency(scene: Scene) -> list[Figure]:
 
     await latencies()
     quiet = await latencies()
-    async with held(scene, scene.ours, streams) as streams_held:
+    async with held(scene.provider, scene.ours, streams) as streams_held:
         playing = asyncio.ensure_future(streams_held.play(streams, scene.much(250, 5), RATE))
         busy = await latencies()
         await playing
@@ -287,13 +246,10 @@ async def interleaved(works: Sequence[Callable[[], Awaitable[float]]], runs: int
 
 
 GROUPS = (
+    Group(("ws.idle",), idle),  # first: later there is memory to be used again
     Group(("ws.delta.burst",), burst),
     Group(("ws.delta.paced", "ws.lateness.p99", "ws.html.paced"), paced),
     Group(("hub.fanout.50",), fan_out),
-    Group(("ws.idle",), idle),
     Group(("ws.capacity",), capacity),
-    Group(
-        ("start.latency.idle.p50", "start.latency.idle.p99", "start.latency.busy.p50", "start.latency.busy.p99"),
-        start_latency,
-    ),
+    Group(tuple(f"start.latency.{name}" for name in ("idle.p50", "idle.p99", "busy.p50", "busy.p99")), start_latency),
 )
