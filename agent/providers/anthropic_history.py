@@ -117,15 +117,17 @@ def _image(block: ImageBlock) -> dict[str, Any]:
     if not isinstance(source, Base64Source):
         if source.url.startswith("https://"):
             return {"type": "image", "source": {"type": "url", "url": source.url}}
-        return {"type": "text", "text": "[A picture that cannot be shown: its address does not begin with https.]"}
-    if source.media_type not in IMAGE_TYPES:
-        return {"type": "text", "text": "[A picture that cannot be shown: it is no JPEG, PNG, GIF or WebP.]"}
+        return _no_image("its address does not begin with https")
+    media_type = source.media_type.lower()
+    if media_type not in IMAGE_TYPES or len(source.data) % 4:
+        return _no_image("it is no JPEG, PNG, GIF or WebP")
     if len(source.data) > MAX_IMAGE:
-        return {"type": "text", "text": "[A picture that cannot be shown: it is larger than 5 MB.]"}
-    return {
-        "type": "image",
-        "source": {"type": "base64", "media_type": source.media_type, "data": source.data},
-    }
+        return _no_image("it is larger than 5 MB")
+    return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": source.data}}
+
+
+def _no_image(why: str) -> dict[str, Any]:
+    return {"type": "text", "text": f"(a picture that cannot be shown: {why})"}
 
 
 def _result(result: Result) -> bytes:

@@ -203,13 +203,14 @@ def test_pictures_go_out_where_the_api_takes_them() -> None:
     sources = (
         UrlSource(url="https://example.com/a.png"),
         UrlSource(url="http://example.com/a.png"),
-        Base64Source(media_type="image/png", data=PIXEL),
+        Base64Source(media_type="image/PNG", data=PIXEL),
         Base64Source(media_type="image/tiff", data=PIXEL),
+        Base64Source(media_type="image/png", data=PIXEL[1:]),
         Base64Source(media_type="image/png", data="A" * (5 * 1024 * 1024 + 4)),
     )
     picture = AgentMessage(id="p", role="user", blocks=tuple(ImageBlock(source=source) for source in sources))
     (message,) = sent(picture)
-    assert [block["type"] for block in message["content"]] == ["image", "text", "image", "text", "text"]
+    assert [block["type"] for block in message["content"]] == ["image", "text", "image", *["text"] * 3]
     assert message["content"][0]["source"] == {"type": "url", "url": "https://example.com/a.png"}
     assert message["content"][2]["source"] == {"type": "base64", "media_type": "image/png", "data": PIXEL}
 
