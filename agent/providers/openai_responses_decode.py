@@ -17,7 +17,7 @@ import orjson
 from agent.providers.decoding import Blocks, details_of, is_json, member, tolerant_json, usage_of
 from agent.providers.failures import Scrubber, from_error_object
 from agent.providers.framing import DEFAULT_LIMIT
-from agent.providers.openai_responses_items import MAX_ITEMS, OutputItem, OutputItems, opaque_form, text_of
+from agent.providers.openai_responses_items import MAX_ITEMS, OutputItem, OutputItems, opaque_form, text_of, texts_of
 from agent.providers.openai_responses_request import STATE_FORMAT
 from agent.providers.prepared import PreparedRequest
 from agent.runtime.messages import StopReason, Usage
@@ -213,7 +213,7 @@ class ResponsesDecoder:
             self._room -= item.settle(described.get("arguments"))
         else:
             if item.type == "reasoning" and not item.said:
-                texts = _texts(described.get("summary")) or _texts(described.get("content"))
+                texts = texts_of(described.get("summary")) or texts_of(described.get("content"))
                 self._blocks.say("reasoning", "\n\n".join(texts), out, place)
             item.opaque = opaque_form(described)
             self._room -= len(item.opaque["encrypted_content"]) if item.opaque else 0
@@ -223,8 +223,8 @@ class ResponsesDecoder:
 
     def _finish_message(self, described: dict[str, Any], place: int, item: OutputItem, out: list[ModelEvent]) -> None:
         if not item.texts:
-            self._say("".join(_texts(described.get("content"))), place, item, out)
-        refusal = "".join(_texts(described.get("content"), "refusal"))
+            self._say("".join(texts_of(described.get("content"))), place, item, out)
+        refusal = "".join(texts_of(described.get("content"), "refusal"))
         if refusal:
             self._refusal[place] = [refusal]
 
@@ -303,9 +303,3 @@ class ResponsesDecoder:
         "response.function_call_arguments.delta": _arguments,
         "response.function_call_arguments.done": _whole_arguments,
     }
-
-
-def _texts(parts: Any, name: str = "text") -> list[str]:
-    """Return the texts of a list of content parts."""
-    found = (part.get(name) for part in parts if isinstance(part, dict)) if isinstance(parts, list) else ()
-    return [text for text in found if isinstance(text, str) and text]

@@ -110,6 +110,12 @@ def text_of(value: Mapping[str, Any], name: str) -> str:
     return text if isinstance(text, str) and text.strip() else ""
 
 
+def texts_of(parts: Any, name: str = "text") -> list[str]:
+    """Return the texts of a list of content parts."""
+    found = (part.get(name) for part in parts if isinstance(part, dict)) if isinstance(parts, list) else ()
+    return [text for text in found if isinstance(text, str) and text]
+
+
 def opaque_form(item: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return an item as it goes back, None where it need not: without encrypted content it is but a name (B43, B47)."""
     encrypted = item.get("encrypted_content")
@@ -117,13 +123,10 @@ def opaque_form(item: Mapping[str, Any]) -> dict[str, Any] | None:
         return None
     if item["type"] != "reasoning":
         return dict(item)
-    summary = [
-        part for part in item.get("summary") or () if isinstance(part, dict) and isinstance(part.get("text"), str)
-    ]
     id = {"id": item["id"]} if text_of(item, "id") else {}
     return {
         "type": "reasoning",
         **id,
-        "summary": [{"type": "summary_text", "text": part["text"]} for part in summary],
+        "summary": [{"type": "summary_text", "text": text} for text in texts_of(item.get("summary"))],
         "encrypted_content": encrypted,
     }
