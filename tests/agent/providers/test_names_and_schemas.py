@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import re
+from typing import Any
 
 import jsonschema
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.providers.names import ToolNames
-from agent.providers.schemas import object_schema
+from agent.providers.schemas import is_strict, object_schema, structured_output
 
 AWKWARD = ["admin.tools.list", "admin_tools_list", "a b", "über", "", "x" * 70, "x" * 71, "Look", "look", "a_b"]
 
@@ -82,3 +84,109 @@ def test_references_at_the_root_are_followed_and_cycles_end() -> None:
     loop = object_schema({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}})
     assert loop is not None and loop["properties"] == {}
     assert object_schema({"$ref": "#/$defs/missing"}) is None
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"a": {"$ref": "https://example.com/schema.json"}}},
+        {"properties": {"a": {"items": [{"$ref": "#/$defs/missing"}]}}},
+        {"properties": {"a": {"anyOf": [{"not": {"$ref": "#anchor"}}]}}},
+        {"additionalProperties": {"$ref": 5}},
+        {"anyOf": [{"$ref": "#/$defs/n"}], "properties": {"a": {"$ref": "#/anyOf/0"}}, "$defs": {"n": {}}},
+    ],
+)
+def test_a_reference_that_leads_nowhere_cannot_be_expressed(schema: dict[str, Any]) -> None:
+    """B88: that tool is left out, instead of a refused request."""
+    assert object_schema(schema) is None
+
+
+def test_references_inside_stay_where_they_lead_somewhere() -> None:
+    """B88."""
+    schema: dict[str, Any] = {
+        "properties": {"self": {"$ref": "#"}, "a": {"$ref": "#/$defs/a~1b"}},
+        "$defs": {"a/b": {"prefixItems": [{"$ref": "#/$defs/any"}]}, "any": True},
+    }
+    made = object_schema(schema)
+    assert made is not None and made["properties"] == schema["properties"] and made["$defs"] == schema["$defs"]
+
+
+def test_what_providers_refuse_at_the_root_is_left_out() -> None:
+    """B88: it still counts where the arguments are checked."""
+    made = object_schema(
+        {"type": "object", "not": {"required": ["a"]}, "if": {}, "then": {}, "enum": [{}], "const": {}}
+    )
+    assert made == {"type": "object", "properties": {}}
+
+
+CLOSED = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}
+
+
+@pytest.mark.parametrize(
+    ("schema", "strict"),
+    [
+        (CLOSED, True),
+        ({**CLOSED, "properties": {"a": CLOSED}}, True),
+        ({**CLOSED, "properties": {"a": {"anyOf": [{"type": "null"}, {"$ref": "#"}]}}}, True),
+        ({**CLOSED, "required": []}, False),
+        ({**CLOSED, "additionalProperties": True}, False),
+        ({"type": "object", "properties": {}}, False),
+        ({**CLOSED, "properties": {"a": {"type": "object"}}}, False),
+        ({**CLOSED, "properties": {"a": {"oneOf": [{"type": "null"}]}}}, False),
+        ({**CLOSED, "properties": {"a": {"type": "string", "default": "x"}}}, False),
+    ],
+)
+def test_strict_mode_is_for_schemas_that_it_does_not_change(schema: dict[str, Any], *, strict: bool) -> None:
+    """B88."""
+    assert is_strict(schema) is strict
+
+
+def test_the_form_of_an_answer_is_made_strict_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    """P53, P54: on a copy."""
+    schema = {
+        "$schema": "x",
+        "type": "object",
+        "properties": {
+            "kind": {"const": "note"},
+            "parts": {"type": "array", "items": {"properties": {"n": {"type": "integer", "default": 1}}}},
+            "either": {"oneOf": [{"type": "null"}, {"$ref": "#/$defs/part"}]},
+        },
+        "required": ["kind"],
+        "patternProperties": {"^x": {}},
+        "$defs": {"part": {"type": "object", "additionalProperties": {"type": "string"}}},
+    }
+    before = repr(schema)
+    with caplog.at_level(logging.WARNING):
+        made = structured_output(schema)
+    assert repr(schema) == before and made is not None
+    assert (made["name"], made["strict"], is_strict(made["schema"])) == ("structured_output", True, True)
+    assert made["schema"] == {
+        "type": "object",
+        "properties": {
+            "kind": {"enum": ["note"]},
+            "parts": {
+                "type": "array",
+                "items": {"properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": False},
+            },
+            "either": {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/part"}]},
+        },
+        "required": ["kind", "parts", "either"],
+        "additionalProperties": False,
+        "$defs": {"part": {"type": "object", "properties": {}, "required": [], "additionalProperties": False}},
+    }
+    for words in ("further properties are not allowed", "'either', 'parts' must be there", "'patternProperties'"):
+        assert words in caplog.text
+
+
+def test_a_form_that_means_the_same_brings_no_warning(caplog: pytest.LogCaptureFixture) -> None:
+    """P54."""
+    with caplog.at_level(logging.WARNING):
+        assert structured_output(CLOSED) == {"name": "structured_output", "schema": CLOSED, "strict": True}
+    assert caplog.text == ""
+
+
+def test_a_form_that_is_no_object_is_left_out_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    """P54."""
+    with caplog.at_level(logging.WARNING):
+        assert structured_output({"type": "array"}) is None
+    assert "cannot be expressed" in caplog.text

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
+from time import process_time
 from typing import Any
 
 import pytest
 
 from agent.providers.openai_chat import OpenAIChat
+from agent.providers.openai_chat_calls import PendingCalls
 from agent.providers.transport import Transport
 from agent.runtime.assembly import MessageAssembler
 from agent.runtime.cancellation import CancelSignal
-from agent.runtime.messages import ModelState
-from agent.runtime.model import BlockDelta, BlockStart, BlockStop, MessageStop
+from agent.runtime.messages import ModelState, Usage
+from agent.runtime.model import BlockDelta, BlockStart, BlockStop, MessageStop, UsageDetails
 from agent.testing.chat_wire import DONE, chat_chunk, chat_stream
 from agent.testing.http_provider import ScriptedAnswer, ScriptedProvider
 from tests.agent.providers.reading import ask, calls_of, config, read, reasoning_of, text_of, tool, user
@@ -408,3 +410,96 @@ async def test_a_foreign_model_state_fails_visibly_and_sends_nothing(state: Mode
         assert provider.requests == []
     assert answer.error is not None
     assert answer.error.kind == "invalid-request" and "openai-chat/v1" in answer.error.message
+
+
+@pytest.mark.parametrize(
+    ("counts", "details"),
+    [
+        ({"prompt_tokens_details": {"cached_tokens": 5}}, UsageDetails(cached_tokens=5)),
+        ({"completion_tokens_details": {"reasoning_tokens": 4}}, UsageDetails(reasoning_tokens=4)),
+        ({"prompt_cache_hit_tokens": 3, "prompt_cache_miss_tokens": 6}, UsageDetails(cached_tokens=3)),
+        ({"prompt_tokens_details": None, "completion_tokens_details": {"reasoning_tokens": "4"}}, None),
+        ({}, None),
+    ],
+)
+async def test_usage_is_divided(counts: dict[str, Any], details: UsageDetails | None, answered: Answered) -> None:
+    """P14: under OpenAI's names and DeepSeek's."""
+    usage: Any = {"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 14, **counts}
+    answer = await answered(chat_chunk({"content": "Hi"}, finish="stop"), chat_chunk(usage=usage), DONE)
+    assert answer.stop is not None and answer.stop.details == details
+
+
+async def test_a_refusal_tells_what_it_cost(answered: Answered) -> None:
+    """B23."""
+    usage = {"prompt_tokens": 9, "completion_tokens": 5}
+    answer = await answered(chat_chunk({"refusal": "No."}, usage=usage), *FINISH_STOP)
+    assert answer.error is not None and answer.error.refusal == "No."
+    assert answer.error.usage == Usage(input_tokens=9, output_tokens=5, total_tokens=14)
+
+
+@pytest.mark.parametrize(
+    "chunk",
+    [
+        {"choices": [{"delta": {"tool_calls": [{"index": "9" * 5_000, "function": {"name": "look"}}]}}]},
+        {"choices": [{"delta": {"tool_calls": [{"function": {"name": "look", "arguments": "DEEP"}}]}}]},
+        {"choices": [], "error": {"code": "9" * 5_000, "message": "Long"}},
+        {"choices": [], "error": "DEEP"},
+    ],
+)
+async def test_numbers_and_objects_without_end_are_failures_of_the_model(chunk: Any, answered: Answered) -> None:
+    """Never of the engine."""
+    deep = b'{"a":' * 1_000 + b"1" + b"}" * 1_000
+    body = json.dumps(chunk).encode().replace(b'"DEEP"', deep)
+    answer = await answered(chat_chunk({"content": "Hi"}), b"data: %b\n\n" % body, *FINISH_STOP)
+    assert answer.error is not None and answer.error.code == "MODEL_FAILED"
+
+
+async def test_a_refusal_without_end_is_refused(transport: Transport) -> None:
+    events = [chat_chunk({"refusal": "x" * 900})] * 20
+    async with ScriptedProvider(ScriptedAnswer(events, end="hang")) as provider:
+        answer = await read(OpenAIChat(config(provider.url), transport, limit=10_000))
+    assert answer.error is not None and "more than can be kept" in answer.error.message
+
+
+def test_pieces_of_a_call_that_repeat_its_name_cost_the_same_each() -> None:
+    """B08: the question whether a call is whole must not read it from the start for each piece."""
+
+    def seconds(pieces: int) -> float:
+        calls = PendingCalls(10_000_000)
+        started = process_time()
+        calls.take({"tool_calls": [{"function": {"name": "look", "arguments": '{"text":"'}}]})
+        for _ in range(pieces):
+            calls.take({"tool_calls": [{"function": {"name": "look", "arguments": "\\\\}{"}}]})
+        calls.take({"tool_calls": [{"function": {"name": "look", "arguments": '"}'}}]})
+        (call,) = calls.finished(cut=False)
+        assert json.loads(call.arguments) == {"text": "\\}{" * pieces}
+        return process_time() - started
+
+    seconds(100)
+    assert seconds(40_000) < 12 * seconds(10_000)  # four times, were it not for the machine; sixteen times if quadratic
+
+
+@pytest.mark.parametrize(
+    ("pieces", "whole"),
+    [
+        (["{}"], True),
+        (["{", "}"], True),
+        (["{}", " \n"], True),
+        (["{}", "{}"], False),
+        (['{"a":"', "}", '"}'], True),
+        (['{"a":"\\', '"', '}"'], False),
+        (['{"a":"\\', '"', '}"}'], True),
+        (['{"a":[{', "}]", "}"], True),
+        (["{x}", ""], False),
+        (["[]"], False),
+        (["5"], False),
+        ([], False),
+    ],
+)
+def test_whether_a_call_is_whole_is_known_after_every_piece(pieces: list[str], *, whole: bool) -> None:
+    """B02: then a fragment with a name of its own opens the next call."""
+    calls = PendingCalls(1_000)
+    for piece in pieces:
+        calls.take({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "look", "arguments": piece}}]})
+    calls.take({"tool_calls": [{"index": 0, "id": "b", "function": {"name": "look", "arguments": ""}}]})
+    assert len(list(calls.finished(cut=False))) == (2 if whole else 1)
