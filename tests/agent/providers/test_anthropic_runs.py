@@ -137,7 +137,7 @@ EVENTS = st.one_of(
 @given(st.lists(EVENTS, max_size=25), st.integers(1, 5))
 def test_whatever_comes_the_engine_gets_a_legal_stream(events: list[Any], size: int) -> None:
     """DESIGN 2, R40-R44: no order of events makes the adapter raise or break the contract."""
-    prepared = PreparedRequest(b'{"messages":[]}', ToolNames(["look"]), ProviderState(), "message-answer", False)
+    prepared = PreparedRequest(b'{"messages":[{}]}', ToolNames(["look"]), ProviderState(), "message-answer", False)
     decoder = MessagesDecoder(prepared, Scrubber(()))
     assembler = MessageAssembler(10_000)
     payloads = [json.dumps(event).encode() for event in events]
