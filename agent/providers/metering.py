@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from agent.runtime.cancellation import CancelSignal
 from agent.runtime.messages import Usage
-from agent.runtime.model import MessageStop, Model, ModelEvent, ModelRequest, UsageDetails
+from agent.runtime.model import MessageStop, Model, ModelEvent, ModelRequest, StreamError, UsageDetails
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class CallUsage:
 
 
 class MeteredModel:
-    """A model that tells `on_usage` what each of its calls used, as far as the provider says so."""
+    """A model that tells `on_usage` what each of its calls used, failed ones too, as far as the provider says so."""
 
     def __init__(self, model: Model, endpoint: str, name: str, on_usage: Callable[[CallUsage], None]) -> None:
         self._model = model
@@ -35,7 +35,7 @@ class MeteredModel:
         async with aclosing(self._model.stream(request, signal)) as batches:
             async for batch in batches:
                 last = batch[-1]
-                if isinstance(last, MessageStop) and last.usage is not None:
+                if isinstance(last, MessageStop | StreamError) and last.usage is not None:
                     details = last.details or UsageDetails()
                     self._on_usage(CallUsage(self._endpoint, self._name, last.usage, details))
                 yield batch

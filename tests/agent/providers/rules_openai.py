@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 LEGAL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -26,7 +26,7 @@ def check_tool(name: str, schema: Mapping[str, Any], strict: bool | None) -> Non
 
 
 def check_picture(url: str) -> None:
-    assert _DATA.fullmatch(url) or url.startswith(("https://", "http://"))
+    assert _DATA.fullmatch(url), "a picture goes by value"
 
 
 def check_call(call_id: str, name: str, arguments: str) -> None:
@@ -43,14 +43,15 @@ def check_chat(body: Mapping[str, Any]) -> None:
     assert "tools" not in body or tools
     assert "tool_choice" not in body or tools
     assert body["messages"], "something is asked"
-    _check_turns(body["messages"])
+    check_turns(body["messages"])
     for message in body["messages"]:
         _check_content(message)
         for call in message.get("tool_calls", ()):
             check_call(call["id"], call["function"]["name"], call["function"]["arguments"])
 
 
-def _check_turns(messages: list[Mapping[str, Any]]) -> None:
+def check_turns(messages: Sequence[Mapping[str, Any]]) -> None:
+    """Check who speaks when, as the strictest chat servers want it."""
     open_calls: list[str] = []
     seen: set[str] = set()
     previous = ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from agent.providers.history import NO_OUTPUT, NO_RESULT, History
 from agent.providers.names import ToolNames
 from agent.providers.openai_chat_history import ChatEncoder
 from agent.providers.openai_chat_request import ChatRequests
+from agent.providers.openai_content import NO_IMAGE
 from agent.providers.prepared import PreparedRequest
 from agent.providers.state import ProviderState
 from agent.runtime.messages import (
@@ -28,6 +30,7 @@ from agent.runtime.messages import (
 )
 from agent.runtime.model import ModelRequest
 from tests.agent.providers.reading import ask, assistant, call, result, tool, user
+from tests.agent.providers.rules_openai import check_turns
 
 BARE = ModelConfig("openai-chat", "a-model", "http://127.0.0.1/v1")
 
@@ -61,6 +64,48 @@ def test_settings_of_the_request_beat_those_of_the_model() -> None:
     assert (plain["temperature"], plain["max_tokens"]) == (0.5, 100)
     asked = body(ModelRequest("id", (user("Hello"),), max_tokens=7, temperature=0.0), config)
     assert (asked["temperature"], asked["max_tokens"]) == (0.0, 7)
+
+
+def test_all_that_is_configured_is_said() -> None:
+    """P30, P31."""
+    config = ModelConfig(
+        "openai-chat", "m", "http://127.0.0.1/v1", top_p=0.9, stop_sequences=("END", "\n\n"), prompt_cache_key="par"
+    )
+    made = body(ask(), config)
+    assert (made["top_p"], made["stop"], made["prompt_cache_key"]) == (0.9, ["END", "\n\n"], "par")
+
+
+@pytest.mark.parametrize(
+    ("choice", "expected"),
+    [
+        (None, None),
+        ("auto", "auto"),
+        ("none", "none"),
+        ("required", "required"),
+        ("local.look", {"type": "function", "function": {"name": "local_look"}}),
+    ],
+)
+def test_a_tool_can_be_asked_for(choice: str | None, expected: Any) -> None:
+    request = ModelRequest("id", (user("Hello"),), (tool("local.look"),), tool_choice=choice)
+    assert body(request).get("tool_choice") == expected
+    assert "tool_choice" not in body(replace(request, tools=())), "servers refuse it where there are no tools"
+
+
+def test_the_form_of_the_answer_can_be_asked_for() -> None:
+    """P53."""
+    schema = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+    made = body(ModelRequest("id", (user("Hello"),), response_schema=schema))
+    expected = {"name": "structured_output", "schema": schema, "strict": True}
+    assert made["response_format"] == {"type": "json_schema", "json_schema": expected}
+
+
+@pytest.mark.parametrize(("url", "expected"), [("", True), ("http://127.0.0.1/v1", None)])
+def test_only_openai_itself_is_told_that_a_tool_is_strict(url: str, expected: bool | None) -> None:
+    """B88: and only where that does not change the schema."""
+    closed = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+    made = body(ask(tools=(tool("closed", closed), tool("open"))), ModelConfig("openai-chat", "m", url))
+    found = [each["function"].get("strict") for each in made["tools"]]
+    assert found == [expected, None]
 
 
 @pytest.mark.parametrize("url", ["", "https://api.openai.com/v1", "https://eu.api.openai.com/v1"])
@@ -150,23 +195,40 @@ def test_an_id_that_no_provider_takes_is_replaced_on_both_sides() -> None:
     assert len(made) <= 40 and made.replace("_", "").isalnum() and messages[2]["tool_call_id"] == made
 
 
-def test_pictures_go_out_by_address_and_by_value() -> None:
-    message = AgentMessage(
-        id="picture",
-        role="user",
-        blocks=(
-            TextBlock(text="Look"),
-            ImageBlock(source=UrlSource(url="https://example.com/a.png")),
-            ImageBlock(source=Base64Source(media_type="image/png", data="aGk=")),
-        ),
-    )
+def test_pictures_go_out_by_value() -> None:
+    picture = ImageBlock(source=Base64Source(media_type="image/PNG", data="aGk="))
+    message = AgentMessage(id="picture", role="user", blocks=(TextBlock(text="Look"), picture))
     (wire,) = sent(message, user("and tell"))
     assert wire["content"] == [
         {"type": "text", "text": "Look"},
-        {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}},
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}},
         {"type": "text", "text": "and tell"},
     ]
+
+
+def test_a_picture_that_cannot_be_shown_is_told_of() -> None:
+    """Another type, too large, or not of a user."""
+    sources = [
+        Base64Source(media_type="image/tiff", data="aGk="),
+        Base64Source(media_type="image/png", data="A" * 2**25),
+    ]
+    pictures = [ImageBlock(source=source) for source in sources]
+    of_user = AgentMessage(id="picture", role="user", blocks=(*pictures, TextBlock(text="Look")))
+    of_model = assistant(ImageBlock(source=UrlSource(url="https://example.com/a.png")))
+    assert [each["content"] for each in sent(of_user, of_model, user("and?"))] == [
+        f"{NO_IMAGE}\n\n{NO_IMAGE}\n\nLook",
+        NO_IMAGE,
+        "and?",
+    ]
+
+
+def test_arguments_are_the_same_bytes_after_a_database_that_keeps_no_order() -> None:
+    """Stable prefixes are what a provider's cache knows."""
+    bodies = {
+        prepare(ask(user("go"), assistant(call("one", **arguments)), user("on"))).body
+        for arguments in ({"a": 1, "b": {"c": 2, "d": 3}}, {"b": {"d": 3, "c": 2}, "a": 1})
+    }
+    assert len(bodies) == 1
 
 
 def test_a_history_with_nothing_to_say_is_known_to_be_empty() -> None:
@@ -261,23 +323,4 @@ def test_a_remembered_history_gives_what_a_fresh_one_gives(messages: list[AgentM
         ids = data.draw(st.dictionaries(st.sampled_from(calls or [""]), st.sampled_from(["a", "b", "c"])))
         found = [json.loads(piece) for piece in history.encode(part, names, ProviderState(ids))]
         assert found == [json.loads(piece) for piece in History(ChatEncoder()).encode(part, names, ProviderState(ids))]
-        check_valid(found)
-
-
-def check_valid(messages: list[Any]) -> None:
-    """Check what the strictest servers demand of a history."""
-    open_calls: list[str] = []
-    seen: set[str] = set()
-    previous = ""
-    for message in messages:
-        if message["role"] == "tool":
-            assert message["tool_call_id"] == open_calls.pop(0), "results directly follow their calls, in order"
-        else:
-            assert not open_calls, "every call has a result"
-            assert message["role"] != previous, "roles alternate"
-            assert message["content"] or message.get("tool_calls"), "nothing is empty"
-            open_calls = [each["id"] for each in message.get("tool_calls", ())]
-            assert len(set(open_calls)) == len(open_calls) and seen.isdisjoint(open_calls), "ids are unique"
-            seen.update(open_calls)
-        previous = message["role"]
-    assert not open_calls
+        check_turns(found)

@@ -69,6 +69,15 @@ async def test_nothing_is_read_after_the_message_stop() -> None:
     assert model.reading == 0
 
 
+def test_what_a_refusal_says_counts_as_output() -> None:
+    """R48: nothing of it is kept where it is too long."""
+    for length, code in ((98, "MODEL_REFUSED"), (101, "MODEL_OUTPUT_LIMIT_EXCEEDED")):
+        assembler = MessageAssembler(100)
+        assembler.feed([*TEXT[:2], StreamError("no", code="MODEL_REFUSED", kind="refusal", refusal="n" * length)])
+        assert assembler.failure is not None and assembler.failure.code == code
+        assert (assembler.error is None) == (length == 101)
+
+
 def test_blocks_stand_in_the_order_of_their_index_and_empty_ones_are_dropped() -> None:
     """R45, R47."""
     assembler = MessageAssembler(100)
