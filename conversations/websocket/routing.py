@@ -16,7 +16,7 @@ _router = URLRouter([path(f"{settings.PAR.base_path.strip('/')}/ws", _live)])
 
 
 async def websocket_application(scope: dict[str, Any], receive: Receive, send: Send) -> None:
-    """Route a websocket; an unknown path is refused as HTTP would, with 404 before the upgrade."""
+    """Route a websocket; an unknown path is refused before the upgrade, which the server answers with 403."""
     try:
         await _router(scope, receive, send)
     except ValueError as error:

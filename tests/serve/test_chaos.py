@@ -27,7 +27,7 @@ PIECES = 60
 PACE = 0.01
 PING = 1.0
 MOST_MEMORY = 120.0  # MiB above the beginning
-HANDLES = 8
+HANDLES = 8 + PEOPLE  # the server keeps a connection to the provider for each run at a time, to use it again
 CONNECTIONS = 12  # to PostgreSQL, whatever the number of sockets
 
 
