@@ -184,14 +184,11 @@ class History:
                 done += len(calls)
 
     def _kept(self, message: AgentMessage, calls: tuple[WireCall, ...]) -> bytes:
-        extras = self._extras.get(message.id, ())
-        if extras:
-            return self._encoder.message([message], calls, [extras])
-        key = (self._encoder.protocol, calls)
-        piece: bytes | None = message.encoded.get(key)
-        if piece is None:
-            piece = message.encoded[key] = self._encoder.message([message], calls, [()])
-        return piece
+        extras, key = self._extras.get(message.id, ()), (self._encoder.protocol, calls)
+        known: tuple[Sequence[Any], bytes] | None = message.encoded.get(key)
+        if known is None or known[0] != extras:
+            known = message.encoded[key] = extras, self._encoder.message([message], calls, [extras])
+        return known[1]
 
 
 def kept_result(protocol: str, result: Result, encode: Any) -> bytes:
