@@ -52,7 +52,7 @@ class Held:
     async def close(self) -> None:
         await self.end()
         await self.crowd.until(ends=len(self.crowd.sockets))
-        self.crowd.close()
+        await self.crowd.close()
 
     async def end(self) -> None:
         await self._ask(f"/end/{self._name}")

@@ -86,7 +86,7 @@ async def burst(scene: Scene) -> list[Figure]:
         await crowd.open(1)
     values, floors = await interleaved([lambda pair=pair: run(*pair) for pair in crowds], scene.runs)
     for _, crowd in crowds:
-        crowd.close()
+        await crowd.close()
     return [figure("ws.delta.burst", "µs CPU per delta", values, floors, Limit("ratio", 0.9))]
 
 
@@ -155,8 +155,8 @@ async def fan_out(scene: Scene) -> list[Figure]:
     )
     await stream.end()
     await ours.until(ends=sockets)
-    ours.close()
-    bare.close()
+    await ours.close()
+    await bare.close()
     return [figure("hub.fanout.50", "µs CPU per delta to 50", values, floors, Limit("ratio", 1.5))]
 
 
@@ -171,7 +171,7 @@ async def idle(scene: Scene) -> list[Figure]:
         await crowd.open(count)
         await asyncio.sleep(1)
         grown = server.memory() - before
-        crowd.close()
+        await crowd.close()
         return grown / count
 
     value, floor = await run(scene.ours), await run(scene.bare)
@@ -232,6 +232,7 @@ async def start_latency(scene: Scene) -> list[Figure]:
         playing = asyncio.ensure_future(streams_held.play(streams, scene.much(250, 5), RATE))
         busy = await latencies()
         await playing
+    await crowd.close()
     return [
         figure(f"start.latency.{name}.p{round(share * 100)}", "ms", [percentile(found, share)])
         for name, found in (("idle", quiet), ("busy", busy))

@@ -23,6 +23,7 @@ class Socket(asyncio.Protocol):
     def __init__(self, crowd: Crowd, request: bytes) -> None:
         self.crowd = crowd
         self.deltas: list[tuple[float, str]] = []
+        self.closed = asyncio.Event()
         self._request = request
         self._buffer = b""
         self._open = False
@@ -32,6 +33,9 @@ class Socket(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         transport.write(self._request)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.closed.set()
 
     def data_received(self, data: bytes) -> None:
         now = time.monotonic()
@@ -95,8 +99,9 @@ class Socket(asyncio.Protocol):
         length = bytes([0x80 | size]) if size < 126 else struct.pack("!BH", 0x80 | 126, size)
         self._transport.write(bytes([0x80 | opcode]) + length + bytes(4) + payload)  # a mask of zeros changes nothing
 
-    def close(self) -> None:
+    async def close(self) -> None:
         self._transport.abort()
+        await self.closed.wait()
 
     def latenesses(self) -> Iterator[float]:
         """Yield for each delta that is its time how late it came, in ms."""
@@ -169,8 +174,8 @@ class Crowd:
         if self._goal is not None and (self._fault or self._counts[self._goal[0]] >= self._goal[1]):
             self._reached.set()
 
-    def close(self) -> None:
+    async def close(self) -> None:
         for socket in self.sockets:
-            socket.close()
+            await socket.close()
         self.sockets.clear()
         self._counts["open"] = 0
