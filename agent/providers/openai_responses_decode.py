@@ -139,13 +139,13 @@ class ResponsesDecoder:
         if not isinstance(event, dict):
             self._fail(StreamError("the provider sent an event that is no object", retryable=True), out)
             return
-        kind = event.get("type")
+        kind = text_of(event, "type")
         try:
             if kind in _TERMINAL:
                 self._end(_TERMINAL[kind], event.get("response"), out)
-            elif kind == "error" or (kind is None and event.get("error")):
+            elif kind == "error" or (not kind and event.get("error")):
                 self._fail(from_error_object(event.get("error") or event, self._scrub), out)
-            elif isinstance(kind, str) and kind in self._HANDLERS:
+            elif kind in self._HANDLERS:
                 place, item = self._items.find(event)
                 self._HANDLERS[kind](self, event, place, item, out)
             else:
