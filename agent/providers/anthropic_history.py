@@ -115,9 +115,7 @@ def _image(block: ImageBlock) -> dict[str, Any]:
     """Return a picture, or words where the API would refuse it."""
     source = block.source
     if not isinstance(source, Base64Source):
-        if source.url.startswith("https://"):
-            return {"type": "image", "source": {"type": "url", "url": source.url}}
-        return _no_image("its address does not begin with https")
+        return _no_image("nobody has looked at what lies there")  # hosts fetch pictures before they are sent
     media_type = source.media_type.lower()
     if media_type not in IMAGE_TYPES or len(source.data) % 4:
         return _no_image("it is no JPEG, PNG, GIF or WebP")
@@ -127,7 +125,7 @@ def _image(block: ImageBlock) -> dict[str, Any]:
 
 
 def _no_image(why: str) -> dict[str, Any]:
-    return {"type": "text", "text": f"(a picture that cannot be shown: {why})"}
+    return {"type": "text", "text": f"(a picture that this model cannot be shown: {why})"}
 
 
 def _result(result: Result) -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
@@ -68,7 +68,11 @@ class MessagesRequests:
             messages.append(GOING_ON)
         parts = [self._head, self._settings(request), self._tool_parts(tools, request.tool_choice)]
         if instructions:
-            parts.append(b',"system":[' + b",".join(self._marked_last(instructions)) + b"]")
+            if not request.volatile_prompt:
+                instructions[-1] = instructions[-1][:-1] + self._mark + b"}"
+            elif self._mark:
+                logger.debug("the instructions carry no cache mark: they are other ones in each run")
+            parts.append(b',"system":[' + b",".join(instructions) + b"]")
         parts += (b',"messages":[', b",".join(messages), b"]}")
         kept = state.only(said, self._history.calls)
         return PreparedRequest(b"".join(parts), tools.names, kept, request.response_message_id, not messages)
@@ -95,14 +99,12 @@ class MessagesRequests:
         # The mark goes into the last tool: `…}]`.
         return b',"tools":' + tools.encoded[:-2] + self._mark + b"}]" + members(tool_choice=wire)
 
-    def _marked_last(self, blocks: Sequence[bytes]) -> list[bytes]:
-        return [*blocks[:-1], blocks[-1][:-1] + self._mark + b"}"]
-
     def _mark_conversation(self, messages: list[bytes]) -> None:
         """Mark the last two messages of the user: where this request ends, and where the one before it did.
 
         The second mark is for turns that added more blocks than the provider looks back. An answer is never marked: it
-        may end with what cannot be.
+        may end with what cannot be. With those of the tools and the instructions these are four marks, as many as there
+        may be, so that none of them is ever left out for another.
         """
         users = [at for at in range(len(messages) - 1, -1, -1)[:4] if messages[at].startswith(USER)]
         for at in users[:2]:

@@ -40,7 +40,8 @@ class ModelRequest:
 
     `max_tokens` and the other sampling settings are None where the provider's own default is wanted. `tool_choice` is
     `auto`, `required`, `none` or the name of a tool. `response_schema` is a JSON Schema that the answer's text must
-    follow, for providers that can be told so (P53).
+    follow, for providers that can be told so (P53). A `volatile_prompt` is another one in each run: no cache is asked
+    to keep it (P24, P170).
     """
 
     response_message_id: str
@@ -51,6 +52,7 @@ class ModelRequest:
     temperature: float | None = None
     tool_choice: str | None = None
     response_schema: Mapping[str, Any] | None = None
+    volatile_prompt: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -202,7 +202,6 @@ def test_the_user_has_the_first_and_the_last_word() -> None:
 def test_pictures_go_out_where_the_api_takes_them() -> None:
     sources = (
         UrlSource(url="https://example.com/a.png"),
-        UrlSource(url="http://example.com/a.png"),
         Base64Source(media_type="image/PNG", data=PIXEL),
         Base64Source(media_type="image/tiff", data=PIXEL),
         Base64Source(media_type="image/png", data=PIXEL[1:]),
@@ -210,9 +209,8 @@ def test_pictures_go_out_where_the_api_takes_them() -> None:
     )
     picture = AgentMessage(id="p", role="user", blocks=tuple(ImageBlock(source=source) for source in sources))
     (message,) = sent(picture)
-    assert [block["type"] for block in message["content"]] == ["image", "text", "image", *["text"] * 3]
-    assert message["content"][0]["source"] == {"type": "url", "url": "https://example.com/a.png"}
-    assert message["content"][2]["source"] == {"type": "base64", "media_type": "image/png", "data": PIXEL}
+    assert [block["type"] for block in message["content"]] == ["text", "image", *["text"] * 3]
+    assert message["content"][1]["source"] == {"type": "base64", "media_type": "image/png", "data": PIXEL}
 
 
 def test_what_goes_back_unchanged_stands_where_it_stood() -> None:
@@ -270,6 +268,12 @@ def test_at_most_four_marks_stand_where_prefixes_end(ttl: CacheTtl, wire: str) -
     assert marks(made) == ["tool second", "system three", "message 10.0", "message 12.0"]
     assert made["messages"][12]["content"][0]["cache_control"] == {"type": "ephemeral", "ttl": wire}
     assert marks(body(ask(*three, *turns, user("last"), tools=(tool("first"),)))) == []
+
+
+def test_a_prompt_that_changes_with_each_run_is_not_marked() -> None:
+    """P170."""
+    request = replace(ask(system("It is noon."), user("Hi"), tools=(tool("look"),)), volatile_prompt=True)
+    assert marks(body(request, CACHED)) == ["tool look", "message 0.0"]
 
 
 def unmarked(request: bytes) -> bytes:
