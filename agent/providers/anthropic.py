@@ -12,6 +12,7 @@ from agent.providers.framing import SSESplitter
 from agent.providers.http_model import Decoder, HTTPModel
 from agent.providers.prepared import PreparedRequest
 from agent.providers.transport import Transport
+from agent.runtime.model import StreamError
 
 
 class MessagesWire(MessagesRequests):
@@ -34,3 +35,6 @@ class AnthropicMessages(HTTPModel):
 
     def continuation(self, decoder: Decoder) -> bytes | None:
         return decoder.continuation() if isinstance(decoder, MessagesDecoder) else None
+
+    def failure(self, decoder: Decoder, error: StreamError) -> StreamError:
+        return decoder.failure(error) if isinstance(decoder, MessagesDecoder) else error

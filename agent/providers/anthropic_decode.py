@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from agent.providers.anthropic_history import ASSISTANT, END, dumps
-from agent.providers.anthropic_parts import Part, kept
+from agent.providers.anthropic_parts import Part, kept, streamed
 from agent.providers.anthropic_request import STATE_FORMAT
 from agent.providers.anthropic_usage import Tokens
 from agent.providers.decoding import Blocks, is_json, member, tolerant_json
@@ -106,15 +106,8 @@ class MessagesDecoder:
         except ValueError:
             self._fail(StreamError("the provider answered with something that is no JSON"), out)
             return out
-        if member(message, "type") != "message":
-            self._event(message, out)
-            return out
-        content = message.get("content")
-        self._event({"type": "message_start", "message": message}, out)
-        for index, block in enumerate(content if isinstance(content, list) else ()):
-            self._event({"type": "content_block_start", "index": index, "content_block": block}, out)
-            self._event({"type": "content_block_stop", "index": index}, out)
-        self._event({"type": "message_delta", "delta": message}, out)
+        for event in streamed(message) if member(message, "type") == "message" else (message,):
+            self._event(event, out)
         return out
 
     def close(self, payloads: Sequence[bytes] = ()) -> list[ModelEvent]:
@@ -144,10 +137,14 @@ class MessagesDecoder:
         answer = ASSISTANT + b",".join(map(dumps, blocks)) + END
         return self._prepared.body.removesuffix(b"]}") + b"," + answer + b"]}"
 
+    def failure(self, error: StreamError) -> StreamError:
+        """Return an error with what was spent before it."""
+        usage, details = self._tokens.total()
+        return replace(error, usage=usage, details=details)
+
     def _fail(self, error: StreamError, out: list[ModelEvent]) -> None:
         self.ended = True
-        usage, details = self._tokens.total()
-        out.append(replace(error, usage=usage, details=details))
+        out.append(self.failure(error))
 
     def _odd(self, payload: bytes, out: list[ModelEvent]) -> None:
         """Take in a payload that orjson refused: an end mark of other protocols, a keep-alive, garbage."""

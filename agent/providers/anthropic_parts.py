@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,3 +73,13 @@ def kept(parts: Sequence[Part]) -> list[list[Any]]:
         if block["type"] in THINKING
         or (block.get("id") in answered if "input" in block else block.get("tool_use_id") in asked)
     ]
+
+
+def streamed(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the events that bring a whole message."""
+    content = message.get("content")
+    yield {"type": "message_start", "message": message}
+    for index, block in enumerate(content if isinstance(content, list) else ()):
+        yield {"type": "content_block_start", "index": index, "content_block": block}
+        yield {"type": "content_block_stop", "index": index}
+    yield {"type": "message_delta", "delta": message}

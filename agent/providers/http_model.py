@@ -118,18 +118,22 @@ class HTTPModel:
                             yield batch
             except ProviderFault as fault:
                 if not decoder.ended:
-                    batch = decoder.close() if decoder.finished else [fault.error]
+                    batch = decoder.close() if decoder.finished else [self.failure(decoder, fault.error)]
                     if batch:
                         yield batch
             except EventTooLarge as error:
                 if not decoder.ended:
-                    yield [from_exception(error, self._scrub)]
+                    yield [self.failure(decoder, from_exception(error, self._scrub))]
                 return
             body = self.continuation(decoder)
 
     def continuation(self, decoder: Decoder) -> bytes | None:
         """Return the request that goes on with an answer that only paused, for protocols that know such a thing."""
         return None
+
+    def failure(self, decoder: Decoder, error: StreamError) -> StreamError:
+        """Return an error of the connection with what was spent before it, for protocols that say it early."""
+        return error
 
     async def _read_late(self, answer: Answer) -> bytes:
         """Read what follows the finish reason; a server that holds the connection open ends the answer all the same."""

@@ -297,6 +297,7 @@ async def test_a_pause_that_cannot_go_on_is_the_error_of_what_failed(transport: 
         answer = await read(AnthropicMessages(endpoint(provider.url), transport))
     assert answer.error is not None and (answer.error.kind, answer.error.retry_after) == ("overloaded", 3)
     assert text_of(answer) == "Searching."
+    assert answer.error.usage == Usage(input_tokens=10, output_tokens=8, total_tokens=18)
 
 
 async def test_a_connection_that_breaks_after_a_pause_does_not_matter(transport: Transport) -> None:
@@ -357,8 +358,9 @@ async def test_a_server_that_does_not_stream_is_read_too(answered: Answered) -> 
 @pytest.mark.parametrize("end", ["complete", "cut", "reset"])
 async def test_a_stream_without_its_end_is_no_answer(end: Any, answered: Answered) -> None:
     """B37b: although a call in it looks whole."""
-    answer = await answered(messages_start(), *tool_use_block(0, "look", "{}"), end=end)
+    answer = await answered(messages_start(input_tokens=5), *tool_use_block(0, "look", "{}"), end=end)
     assert answer.error is not None
+    assert answer.error.usage == Usage(input_tokens=5, output_tokens=1, total_tokens=6)
     assert answer.error.kind == ("truncated-stream" if end == "complete" else "connection-lost")
 
 
