@@ -11,10 +11,9 @@ import orjson
 from agent.providers.clients import is_host
 from agent.providers.config import ModelConfig
 from agent.providers.history import History
-from agent.providers.names import ToolNames
 from agent.providers.openai_chat_history import ChatEncoder, StrictReasoningEncoder
 from agent.providers.openai_chat_reasoning import reasoning_rule
-from agent.providers.prepared import PreparedRequest, ToolEncoder, members, sampling
+from agent.providers.prepared import EncodedTools, PreparedRequest, ToolEncoder, members, sampling
 from agent.providers.schemas import is_strict, structured_output
 from agent.providers.state import ProviderState
 from agent.runtime.model import ModelRequest
@@ -50,7 +49,7 @@ class ChatRequests:
         messages = self._history.encode(request.messages, tools.names, state)
         parts = [self._head, self._settings(request)]
         if tools.encoded:
-            parts += (b',"tools":', tools.encoded, members(tool_choice=_tool_choice(request.tool_choice, tools.names)))
+            parts += (b',"tools":', tools.encoded, members(tool_choice=_tool_choice(request.tool_choice, tools)))
         parts += (b',"messages":[', b",".join(messages), b"]}")
         kept = state.only(request.messages, self._history.calls)
         return PreparedRequest(b"".join(parts), tools.names, kept, request.response_message_id, not messages)
@@ -74,7 +73,9 @@ class ChatRequests:
         return {"type": "function", "function": function | strict}
 
 
-def _tool_choice(choice: str | None, names: ToolNames) -> Any:
+def _tool_choice(choice: str | None, tools: EncodedTools) -> Any:
     if choice is None or choice in ("auto", "required", "none"):
         return choice
-    return {"type": "function", "function": {"name": names.wire(choice)}}
+    if choice not in tools.sent:
+        return None  # the server would refuse the whole request for a tool that it was not told about
+    return {"type": "function", "function": {"name": tools.names.wire(choice)}}

@@ -11,9 +11,8 @@ import orjson
 from agent.providers.clients import is_host
 from agent.providers.config import ModelConfig
 from agent.providers.history import History
-from agent.providers.names import ToolNames
 from agent.providers.openai_responses_history import ResponsesEncoder
-from agent.providers.prepared import PreparedRequest, ToolEncoder, members, sampling
+from agent.providers.prepared import EncodedTools, PreparedRequest, ToolEncoder, members, sampling
 from agent.providers.schemas import is_strict, structured_output
 from agent.providers.state import ProviderState
 from agent.runtime.model import ModelRequest
@@ -52,7 +51,7 @@ class ResponsesRequests:
         items = self._history.encode(messages, tools.names, state)
         parts = [self._head, self._settings(request), members(instructions=instructions)]
         if tools.encoded:
-            parts += (b',"tools":', tools.encoded, members(tool_choice=_tool_choice(request.tool_choice, tools.names)))
+            parts += (b',"tools":', tools.encoded, members(tool_choice=_tool_choice(request.tool_choice, tools)))
         parts += (b',"input":[', b",".join(items), b"]}")
         kept = state.only(messages, self._history.calls)
         return PreparedRequest(b"".join(parts), tools.names, kept, request.response_message_id, not items)
@@ -79,7 +78,9 @@ def _encode_tool(definition: ToolDefinition, name: str, schema: Mapping[str, Any
     }
 
 
-def _tool_choice(choice: str | None, names: ToolNames) -> Any:
+def _tool_choice(choice: str | None, tools: EncodedTools) -> Any:
     if choice is None or choice in ("auto", "required", "none"):
         return choice
-    return {"type": "function", "name": names.wire(choice)}
+    if choice not in tools.sent:
+        return None  # the server would refuse the whole request for a tool that it was not told about
+    return {"type": "function", "name": tools.names.wire(choice)}

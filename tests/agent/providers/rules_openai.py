@@ -34,6 +34,13 @@ def check_call(call_id: str, name: str, arguments: str) -> None:
     assert isinstance(json.loads(arguments), dict), "the arguments are an object"
 
 
+def _check_choice(body: Mapping[str, Any], tools: Sequence[Mapping[str, Any]], choice: Any) -> None:
+    """Check that only a tool of the request is asked for, and that there is one."""
+    assert "tool_choice" not in body or tools
+    if isinstance(body.get("tool_choice"), dict):
+        assert choice["function"]["name"] in [tool["name"] for tool in tools]
+
+
 def check_chat(body: Mapping[str, Any]) -> None:
     """Check a chat completions request."""
     tools = [tool["function"] for tool in body.get("tools", ())]
@@ -41,7 +48,7 @@ def check_chat(body: Mapping[str, Any]) -> None:
         check_tool(tool["name"], tool["parameters"], tool.get("strict"))
     assert len({tool["name"] for tool in tools}) == len(tools)
     assert "tools" not in body or tools
-    assert "tool_choice" not in body or tools
+    _check_choice(body, tools, body.get("tool_choice", {}))
     assert body["messages"], "something is asked"
     check_turns(body["messages"])
     for message in body["messages"]:
@@ -87,7 +94,7 @@ def check_responses(body: Mapping[str, Any]) -> None:
     for tool in tools:
         check_tool(tool["name"], tool["parameters"], tool["strict"])
     assert len({tool["name"] for tool in tools}) == len(tools)
-    assert "tool_choice" not in body or tools
+    _check_choice(body, tools, {"function": body.get("tool_choice", {})})
     assert body["store"] is False and body["include"] == ["reasoning.encrypted_content"]
     assert body.get("instructions", "x").strip()
     assert body["input"], "something is asked"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -110,6 +111,8 @@ def test_tools_are_flat_and_strict_only_where_that_changes_nothing() -> None:
 def test_a_tool_can_be_asked_for(choice: str, expected: Any) -> None:
     request = ModelRequest("id", (user("Hello"),), (tool("local.look"),), tool_choice=choice)
     assert body(request)["tool_choice"] == expected
+    bad = replace(request, tools=(*request.tools, tool("bad", {"type": "array"})), tool_choice="bad")
+    assert "tool_choice" not in body(bad), "a tool that is left out cannot be asked for"
 
 
 def test_pictures_are_input_of_the_user() -> None:
