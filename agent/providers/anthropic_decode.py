@@ -107,7 +107,8 @@ class MessagesDecoder:
             self._fail(StreamError("the provider answered with something that is no JSON"), out)
             return out
         for event in streamed(message) if member(message, "type") == "message" else (message,):
-            self._event(event, out)
+            if not self.ended:
+                self._event(event, out)
         return out
 
     def close(self, payloads: Sequence[bytes] = ()) -> list[ModelEvent]:

@@ -353,6 +353,9 @@ async def test_a_server_that_does_not_stream_is_read_too(answered: Answered) -> 
         answer = await answered(json.dumps(wrong).encode(), headers=headers)
         assert answer.error is not None and answer.error.kind == kind
     assert (await answered(b"<html>", headers={"content-type": "text/html"})).error is not None
+    many = {**whole, "content": content[1:2] * (MAX_BLOCKS + 1)}
+    answer = await answered(json.dumps(many).encode(), headers=headers)
+    assert answer.error is not None and "more than can be kept" in answer.error.message and answer.stop is None
 
 
 @pytest.mark.parametrize("end", ["complete", "cut", "reset"])
