@@ -11,7 +11,6 @@ import orjson
 import pytest
 from asgiref.sync import sync_to_async
 from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from agent.runtime import ExecutionState
 from agent.testing import ScriptedModel, calls, fails, says
@@ -84,15 +83,21 @@ async def test_the_second_turn_gets_the_first_as_its_context(user: User) -> None
 
 async def test_a_plain_turn_is_two_transactions(user: User) -> None:
     """DESIGN 5."""
+    statements: list[str] = []
+
+    def note(execute: Any, sql: str, *rest: Any) -> Any:
+        statements.append(sql)
+        return execute(sql, *rest)
+
     async with hosted(ScriptedModel(says("Hi")), audit_enabled=False) as host, socket_of(host, user) as socket:
-        captured = await host.executor.run(lambda: CaptureQueriesContext(connection).__enter__())
+        noting = await host.executor.run(lambda: connection.execute_wrapper(note))
+        await host.executor.run(noting.__enter__)
         await socket.say("Hi", AGENT)
         await socket.end()
         await settled(host)
-        await host.executor.run(captured.__exit__, None, None, None)
-        queries = [query["sql"] for query in await host.executor.run(lambda: captured.captured_queries)]
-        if connection.vendor == "sqlite":  # on PostgreSQL the jobs are spread over threads
-            assert sum(query.startswith("BEGIN") for query in queries) == 2, queries
+        await host.executor.run(noting.__exit__, None, None, None)
+    if connection.vendor == "sqlite":  # on PostgreSQL the jobs are spread over threads
+        assert sum(sql.startswith("BEGIN") for sql in statements) == 2, statements
 
 
 async def test_the_same_start_twice_runs_once(user: User) -> None:
