@@ -403,8 +403,16 @@ async def test_unknown_and_odd_events_are_passed_over(event: dict[str, Any], ans
     assert answer.stop is not None and text_of(answer) == "Fine."
 
 
-@pytest.mark.parametrize("garbage", [b"data: nonsense\n\n", b"data: [1]\n\n", b"data: " + b"[" * 90_000 + b"\n\n"])
-async def test_an_event_that_is_no_object_is_an_error(garbage: bytes, answered: Answered) -> None:
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"data: nonsense\n\n",
+        b"data: [1]\n\n",
+        b"data: " + b"[" * 90_000 + b"\n\n",
+        messages_event("content_block_start", index=1, content_block=json.loads('{"input":' * 150 + "1" + "}" * 150)),
+    ],
+)
+async def test_an_event_that_cannot_be_read_is_an_error(garbage: bytes, answered: Answered) -> None:
     answer = await answered(messages_start(), *text_block(0, "Half"), garbage, *messages_end())
     assert answer.error is not None and answer.error.kind == "provider-error"
 
