@@ -9,10 +9,9 @@ from agent.providers.anthropic_request import MessagesRequests
 from agent.providers.config import ModelConfig
 from agent.providers.failures import Scrubber
 from agent.providers.framing import SSESplitter
-from agent.providers.http_model import Decoder, HTTPModel
+from agent.providers.http_model import HTTPModel
 from agent.providers.prepared import PreparedRequest
 from agent.providers.transport import Transport
-from agent.runtime.model import StreamError
 
 
 class MessagesWire(MessagesRequests):
@@ -32,9 +31,3 @@ class AnthropicMessages(HTTPModel):
 
     def __init__(self, config: ModelConfig, transport: Transport, **options: Any) -> None:
         super().__init__(config, transport, MessagesWire(config), **options)
-
-    def continuation(self, decoder: Decoder) -> bytes | None:
-        return decoder.continuation() if isinstance(decoder, MessagesDecoder) else None
-
-    def failure(self, decoder: Decoder, error: StreamError) -> StreamError:
-        return decoder.failure(error) if isinstance(decoder, MessagesDecoder) else error

@@ -8,7 +8,7 @@ gives the request that goes on with it, and the same decoder reads on (B32).
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -18,13 +18,14 @@ from agent.providers.anthropic_history import ASSISTANT, END, dumps
 from agent.providers.anthropic_parts import Part, kept, streamed
 from agent.providers.anthropic_request import STATE_FORMAT
 from agent.providers.anthropic_usage import Tokens
-from agent.providers.decoding import Blocks, is_json, member, tolerant_json
+from agent.providers.decoder import AnswerDecoder
+from agent.providers.decoding import member
 from agent.providers.failures import Scrubber, from_error_object
 from agent.providers.framing import DEFAULT_LIMIT
 from agent.providers.openai_chat_calls import MAX_CALLS, MAX_NAME
 from agent.providers.prepared import PreparedRequest
 from agent.runtime.messages import StopReason
-from agent.runtime.model import BlockDelta, MessageStop, ModelEvent, StreamError
+from agent.runtime.model import MessageStop, ModelEvent, StreamError
 from agent.runtime.values import clean_text, freeze
 
 logger = logging.getLogger(__name__)
@@ -43,17 +44,15 @@ _STOP_REASONS: dict[str, StopReason] = {
 }
 
 
-class MessagesDecoder:
+class MessagesDecoder(AnswerDecoder):
     """The state of one answer; `finished` once it has its stop reason, `ended` once nothing more is to be read.
 
     `limit` bounds what is kept until the end, in characters.
     """
 
     def __init__(self, prepared: PreparedRequest, scrub: Scrubber, *, limit: int = DEFAULT_LIMIT) -> None:
-        self._prepared = prepared
-        self._scrub = scrub
+        super().__init__(prepared, scrub)
         self._room = limit
-        self._blocks = Blocks()
         self._parts: list[Part] = []
         self._by_index: dict[Any, Part] = {}
         self._fast: Any = _NO_INDEX  # of the text block that is open
@@ -66,65 +65,31 @@ class MessagesDecoder:
         self._stop_reason: StopReason = "other"
         self._paused = False
         self._continuations = 0
-        self.finished = False
-        self.ended = False
 
-    def decode(self, payloads: Sequence[bytes]) -> list[ModelEvent]:
-        """Return the events of some payloads."""
-        out: list[ModelEvent] = []
-        loads, blocks = orjson.loads, self._blocks
-        for payload in payloads:
-            try:
-                event = loads(payload)
-                delta = event["delta"]
-                if (
-                    event["index"] == self._fast
-                    and delta["type"] == "text_delta"
-                    and type(text := delta["text"]) is str
-                    and text
-                    and not blocks.half
-                ):
-                    # Nearly all events are these.
-                    out.append(BlockDelta(blocks.index, "text", text if "\x00" not in text else clean_text(text)))
-                    self._fast_pieces.append(text)
-                    continue
-            except ValueError:
-                self._odd(payload, out)
-            except (LookupError, TypeError):
-                self._event(event, out)
-            else:
-                self._event(event, out)
-            if self.ended:
-                break
-        return out
+    def _piece(self, value: Any) -> str | None:
+        delta = value["delta"]
+        if (
+            value["index"] == self._fast
+            and delta["type"] == "text_delta"
+            and type(text := delta["text"]) is str
+            and text
+            and not self._blocks.half
+        ):
+            self._fast_pieces.append(text)
+            return text
+        return None
 
-    def decode_whole(self, body: bytes) -> list[ModelEvent]:
-        """Return the events of an answer that came in one piece, from a server that does not stream."""
-        out: list[ModelEvent] = []
-        try:
-            message = orjson.loads(body)
-        except ValueError:
-            self._fail(StreamError("the provider answered with something that is no JSON"), out)
-            return out
-        for event in streamed(message) if member(message, "type") == "message" else (message,):
+    def _whole(self, answer: Any, out: list[ModelEvent]) -> None:
+        for event in streamed(answer) if member(answer, "type") == "message" else (answer,):
             if not self.ended:
-                self._event(event, out)
-        return out
+                self._value(event, out)
 
-    def close(self, payloads: Sequence[bytes] = ()) -> list[ModelEvent]:
-        """Return the events that end the stream; `payloads` is an event whose end never came, used if it is whole."""
-        out = self.decode([payload for payload in payloads if is_json(payload)])
-        if self.finished and not self.ended:
-            self.ended = True
-            if not self._paused:
-                prepared = self._prepared
-                state = prepared.state.plus(self._call_ids, prepared.message_id, kept(self._parts))
-                usage, details = self._tokens.total()
-                out.append(MessageStop(self._stop_reason, usage, state.to_model_state(STATE_FORMAT), details))
-        elif not self.ended:
-            message = "the provider's answer ended in the middle"
-            self._fail(StreamError(message, kind="truncated-stream", retryable=True), out)
-        return out
+    def _end(self, out: list[ModelEvent]) -> None:
+        if not self._paused:
+            prepared = self._prepared
+            state = prepared.state.plus(self._call_ids, prepared.message_id, kept(self._parts))
+            usage, details = self._tokens.total()
+            out.append(MessageStop(self._stop_reason, usage, state.to_model_state(STATE_FORMAT), details))
 
     def continuation(self) -> bytes | None:
         """Return the request that goes on with an answer that paused, and get ready for what follows."""
@@ -143,32 +108,8 @@ class MessagesDecoder:
         usage, details = self._tokens.total()
         return replace(error, usage=usage, details=details)
 
-    def _fail(self, error: StreamError, out: list[ModelEvent]) -> None:
-        self.ended = True
-        out.append(self.failure(error))
-
-    def _odd(self, payload: bytes, out: list[ModelEvent]) -> None:
-        """Take in a payload that orjson refused: an end mark of other protocols, a keep-alive, garbage."""
-        payload = payload.strip()
-        if payload == b"[DONE]" or not payload or payload.startswith(b":"):
-            return
-        try:
-            event = tolerant_json(payload)
-        except ValueError:
-            self._fail(StreamError("the provider sent an event that is no JSON", retryable=True), out)
-        else:
-            self._event(event, out)
-
-    def _event(self, event: Any, out: list[ModelEvent]) -> None:
-        if not isinstance(event, dict):
-            self._fail(StreamError("the provider sent an event that is no object", retryable=True), out)
-            return
-        try:
-            self._typed(event.get("type"), event, out)
-        except (ValueError, RecursionError):  # a number of too many digits, an object of too many levels
-            self._fail(StreamError("the provider sent an event that cannot be read"), out)
-
-    def _typed(self, kind: Any, event: dict[str, Any], out: list[ModelEvent]) -> None:
+    def _take(self, event: dict[str, Any], out: list[ModelEvent]) -> None:
+        kind = event.get("type")
         if kind == "message_stop":
             if not self.finished:
                 self._finish("end_turn", event, out)

@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol
 
 from agent.providers.config import ModelConfig
+from agent.providers.decoder import AnswerDecoder
 from agent.providers.failures import ProviderFault, Scrubber, from_exception
 from agent.providers.framing import DEFAULT_LIMIT, EventTooLarge, NDJSONSplitter, SSESplitter
 from agent.providers.prepared import PreparedRequest
@@ -20,25 +21,6 @@ from agent.runtime.model import ModelEvent, ModelRequest, StreamError
 
 _WHOLE_BESIDE_LINES = ("text/html",)
 _WHOLE = ("application/json", *_WHOLE_BESIDE_LINES)
-
-
-class Decoder(Protocol):
-    """The state of one answer; `finished` once it has its finish reason, `ended` once nothing more is to be read."""
-
-    finished: bool
-    ended: bool
-
-    def decode(self, payloads: Sequence[bytes]) -> list[ModelEvent]:
-        """Return the events of some payloads of the stream."""
-        ...
-
-    def decode_whole(self, body: bytes) -> list[ModelEvent]:
-        """Return the events of an answer that came in one piece, from a server that does not stream."""
-        ...
-
-    def close(self, payloads: Sequence[bytes] = ()) -> list[ModelEvent]:
-        """Return the events that end the stream; `payloads` is an event whose end never came."""
-        ...
 
 
 class Wire(Protocol):
@@ -54,7 +36,7 @@ class Wire(Protocol):
         """Return what splits the answer into payloads."""
         ...
 
-    def decoder(self, prepared: PreparedRequest, scrub: Scrubber, limit: int) -> Decoder:
+    def decoder(self, prepared: PreparedRequest, scrub: Scrubber, limit: int) -> AnswerDecoder:
         """Return what reads the answer to `prepared`."""
         ...
 
@@ -118,22 +100,14 @@ class HTTPModel:
                             yield batch
             except ProviderFault as fault:
                 if not decoder.ended:
-                    batch = decoder.close() if decoder.finished else [self.failure(decoder, fault.error)]
+                    batch = decoder.close() if decoder.finished else [decoder.failure(fault.error)]
                     if batch:
                         yield batch
             except EventTooLarge as error:
                 if not decoder.ended:
-                    yield [self.failure(decoder, from_exception(error, self._scrub))]
+                    yield [decoder.failure(from_exception(error, self._scrub))]
                 return
-            body = self.continuation(decoder)
-
-    def continuation(self, decoder: Decoder) -> bytes | None:
-        """Return the request that goes on with an answer that only paused, for protocols that know such a thing."""
-        return None
-
-    def failure(self, decoder: Decoder, error: StreamError) -> StreamError:
-        """Return an error of the connection with what was spent before it, for protocols that say it early."""
-        return error
+            body = decoder.continuation()
 
     async def _read_late(self, answer: Answer) -> bytes:
         """Read what follows the finish reason; a server that holds the connection open ends the answer all the same."""

@@ -6,20 +6,18 @@ it sure that their arguments are whole, and a call that was once started cannot 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import orjson
-
-from agent.providers.decoding import Blocks, count, details_of, is_json, joined_halves, member, tolerant_json, usage_of
+from agent.providers.decoder import AnswerDecoder
+from agent.providers.decoding import count, details_of, joined_halves, member, usage_of
 from agent.providers.failures import Scrubber, from_error_object
 from agent.providers.framing import DEFAULT_LIMIT
 from agent.providers.openai_chat_calls import PendingCalls
 from agent.providers.openai_chat_request import STATE_FORMAT
 from agent.providers.prepared import PreparedRequest
 from agent.runtime.messages import StopReason, Usage
-from agent.runtime.model import BlockDelta, MessageStop, ModelEvent, StreamError, UsageDetails
+from agent.runtime.model import MessageStop, ModelEvent, StreamError, UsageDetails
 from agent.runtime.values import clean_text
 
 _STOP_REASONS: dict[str, StopReason] = {
@@ -38,37 +36,32 @@ _REPLAYED_NAMES = ("reasoning_content", "reasoning")  # as plain text, which is 
 _REASONING_NAMES = ("reasoning_content", "reasoning", "reasoning_details")
 
 
-class ChatDecoder:
+class ChatDecoder(AnswerDecoder):
     """The state of one answer; `finished` once it has its finish reason, `ended` once nothing more is to be read.
 
     `keep_reasoning` puts the reasoning into the model state, for servers that want it back.
     """
 
     __slots__ = (
-        "_blocks",
         "_call_ids",
         "_calls",
         "_details",
         "_kept_reasoning",
-        "_prepared",
         "_reasoning_name",
         "_refusal",
         "_room",
-        "_scrub",
         "_stop_reason",
         "_usage",
-        "ended",
-        "finished",
     )
+    unit = "a chunk"
+    ends_with_mark = True
 
     def __init__(
         self, prepared: PreparedRequest, scrub: Scrubber, *, limit: int = DEFAULT_LIMIT, keep_reasoning: bool = False
     ) -> None:
-        self._prepared = prepared
+        super().__init__(prepared, scrub)
         self._call_ids: dict[str, str] = {}
-        self._scrub = scrub
         self._calls = PendingCalls(limit)
-        self._blocks = Blocks()
         self._kept_reasoning: list[str] | None = [] if keep_reasoning else None
         self._reasoning_name = ""
         self._refusal: list[str] = []
@@ -76,98 +69,40 @@ class ChatDecoder:
         self._stop_reason: StopReason = "other"
         self._usage: Usage | None = None
         self._details: UsageDetails | None = None
-        self.finished = False
-        self.ended = False
 
-    def decode(self, payloads: Sequence[bytes]) -> list[ModelEvent]:
-        """Return the events of some chunks."""
-        out: list[ModelEvent] = []
-        loads, blocks = orjson.loads, self._blocks
-        for payload in payloads:
-            try:
-                chunk = loads(payload)
-                choice = chunk["choices"][0]
-                delta = choice["delta"]
-                if (
-                    len(delta) == 1
-                    and type(text := delta["content"]) is str
-                    and text
-                    and blocks.kind == "text"
-                    and choice.get("finish_reason") is None
-                    and not chunk.get("usage")
-                    and "error" not in chunk
-                    and not self.finished
-                    and not blocks.half
-                ):
-                    # Nearly all chunks are these.
-                    out.append(BlockDelta(blocks.index, "text", text if "\x00" not in text else clean_text(text)))
-                    continue
-            except ValueError:
-                self._odd(payload, out)
-            except (LookupError, TypeError):
-                self._chunk(chunk, out)
-            else:
-                self._chunk(chunk, out)
-            if self.ended:
-                break
-        return out
+    def _piece(self, value: Any) -> str | None:
+        choice = value["choices"][0]
+        delta = choice["delta"]
+        if (
+            len(delta) == 1
+            and type(text := delta["content"]) is str
+            and self._blocks.kind == "text"
+            and choice.get("finish_reason") is None
+            and not value.get("usage")
+            and "error" not in value
+            and not self.finished
+            and not self._blocks.half
+        ):
+            return text
+        return None
 
-    def decode_whole(self, body: bytes) -> list[ModelEvent]:
-        """Return the events of an answer that came in one piece from a server that does not stream."""
-        out: list[ModelEvent] = []
-        try:
-            chunk = orjson.loads(body)
-        except ValueError:
-            self._fail(StreamError("the provider answered with something that is no JSON"), out)
-            return out
-        if isinstance(chunk, dict) and isinstance(choices := chunk.get("choices"), list):
+    def _whole(self, answer: Any, out: list[ModelEvent]) -> None:
+        if isinstance(answer, dict) and isinstance(choices := answer.get("choices"), list):
             for choice in choices:
                 if isinstance(choice, dict):
                     choice.setdefault("delta", choice.get("message"))
-        self._chunk(chunk, out)
-        return out
+        self._value(answer, out)
 
-    def close(self, payloads: Sequence[bytes] = ()) -> list[ModelEvent]:
-        """Return the events that end the stream; `payloads` is an event whose end never came, used if it is whole."""
-        out = self.decode([payload for payload in payloads if payload.strip() == b"[DONE]" or is_json(payload)])
-        if self.finished and not self.ended:
-            self.ended = True
-            prepared, reasoning = self._prepared, joined_halves("".join(self._kept_reasoning or ()))
-            extras = ({self._reasoning_name: clean_text(reasoning)},) if reasoning.strip() else ()
-            state = prepared.state.plus(self._call_ids, prepared.message_id, extras).to_model_state(STATE_FORMAT)
-            out.append(MessageStop(self._stop_reason, self._usage, state, self._details))
-        elif not self.ended:
-            message = "the provider's answer ended in the middle"
-            self._fail(StreamError(message, kind="truncated-stream", retryable=True), out)
-        return out
+    def _end(self, out: list[ModelEvent]) -> None:
+        prepared, reasoning = self._prepared, joined_halves("".join(self._kept_reasoning or ()))
+        extras = ({self._reasoning_name: clean_text(reasoning)},) if reasoning.strip() else ()
+        state = prepared.state.plus(self._call_ids, prepared.message_id, extras).to_model_state(STATE_FORMAT)
+        out.append(MessageStop(self._stop_reason, self._usage, state, self._details))
 
-    def _fail(self, error: StreamError, out: list[ModelEvent]) -> None:
-        self.ended = True
-        out.append(replace(error, usage=self._usage, details=self._details))
+    def failure(self, error: StreamError) -> StreamError:
+        return replace(error, usage=self._usage, details=self._details)
 
-    def _odd(self, payload: bytes, out: list[ModelEvent]) -> None:
-        """Take in a payload that orjson refused: the end mark, a keep-alive, a cut emoji, or garbage."""
-        payload = payload.strip()
-        if payload == b"[DONE]":
-            out += self.close()
-        elif payload and not payload.startswith(b":"):
-            try:
-                chunk = tolerant_json(payload)
-            except ValueError:
-                self._fail(StreamError("the provider sent a chunk that is no JSON", retryable=True), out)
-            else:
-                self._chunk(chunk, out)
-
-    def _chunk(self, chunk: Any, out: list[ModelEvent]) -> None:
-        if not isinstance(chunk, dict):
-            self._fail(StreamError("the provider sent a chunk that is no object", retryable=True), out)
-            return
-        try:
-            self._object(chunk, out)
-        except (ValueError, RecursionError):  # a number of too many digits, an object of too many levels
-            self._fail(StreamError("the provider sent a chunk that cannot be read"), out)
-
-    def _object(self, chunk: dict[str, Any], out: list[ModelEvent]) -> None:
+    def _take(self, chunk: dict[str, Any], out: list[ModelEvent]) -> None:
         self._count(chunk.get("usage"))
         if self.finished:
             return

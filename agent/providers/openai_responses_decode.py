@@ -8,20 +8,19 @@ finished response.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar
 
-import orjson
-
-from agent.providers.decoding import Blocks, details_of, is_json, member, tolerant_json, usage_of
+from agent.providers.decoder import AnswerDecoder
+from agent.providers.decoding import details_of, member, usage_of
 from agent.providers.failures import Scrubber, from_error_object
 from agent.providers.framing import DEFAULT_LIMIT
 from agent.providers.openai_responses_items import MAX_ITEMS, OutputItem, OutputItems, opaque_form, text_of, texts_of
 from agent.providers.openai_responses_request import STATE_FORMAT
 from agent.providers.prepared import PreparedRequest
 from agent.runtime.messages import StopReason, Usage
-from agent.runtime.model import BlockDelta, MessageStop, ModelEvent, StreamError, UsageDetails
+from agent.runtime.model import MessageStop, ModelEvent, StreamError, UsageDetails
 from agent.runtime.values import clean_text
 
 logger = logging.getLogger(__name__)
@@ -36,122 +35,55 @@ _TERMINAL = {
 _LIMITS = ("max_output_tokens", "max_tokens", "length")
 
 
-class ResponsesDecoder:
+class ResponsesDecoder(AnswerDecoder):
     """The state of one answer; `finished` and `ended` once its terminal event has come."""
 
-    __slots__ = (
-        "_blocks",
-        "_details",
-        "_items",
-        "_prepared",
-        "_refusal",
-        "_room",
-        "_scrub",
-        "_texts",
-        "_usage",
-        "ended",
-        "finished",
-    )
+    __slots__ = ("_details", "_items", "_refusal", "_room", "_texts", "_usage")
+    ends_with_mark = True
 
     def __init__(self, prepared: PreparedRequest, scrub: Scrubber, *, limit: int = DEFAULT_LIMIT) -> None:
-        self._prepared = prepared
-        self._scrub = scrub
-        self._blocks = Blocks()
+        super().__init__(prepared, scrub)
         self._items = OutputItems()
         self._texts = 0
         self._refusal: dict[int, list[str]] = {}
         self._room = limit  # for what is kept here and passed on later
         self._usage: Usage | None = None
         self._details: UsageDetails | None = None
-        self.finished = False
-        self.ended = False
 
-    def decode(self, payloads: Sequence[bytes]) -> list[ModelEvent]:
-        """Return the events of some payloads of the stream."""
-        out: list[ModelEvent] = []
-        loads, blocks = orjson.loads, self._blocks
-        for payload in payloads:
-            try:
-                event = loads(payload)
-                if (
-                    event["type"] == "response.output_text.delta"
-                    and type(text := event["delta"]) is str
-                    and text
-                    and blocks.kind == "text"
-                    and blocks.part == event["output_index"]
-                    and not blocks.half
-                ):
-                    # Nearly all events are these.
-                    out.append(BlockDelta(blocks.index, "text", text if "\x00" not in text else clean_text(text)))
-                    continue
-            except ValueError:
-                self._odd(payload, out)
-            except (LookupError, TypeError):
-                self._event(event, out)
-            else:
-                self._event(event, out)
-            if self.ended:
-                break
-        return out
+    def _piece(self, value: Any) -> str | None:
+        blocks = self._blocks
+        if (
+            value["type"] == "response.output_text.delta"
+            and type(text := value["delta"]) is str
+            and blocks.kind == "text"
+            and blocks.part == value["output_index"]
+            and not blocks.half
+        ):
+            return text
+        return None
 
-    def decode_whole(self, body: bytes) -> list[ModelEvent]:
-        """Return the events of an answer that came in one piece, from a server that does not stream."""
-        out: list[ModelEvent] = []
-        try:
-            response = orjson.loads(body)
-        except ValueError:
-            self._fail(StreamError("the provider answered with something that is no JSON"), out)
-            return out
-        if not isinstance(response, dict):
+    def _whole(self, answer: Any, out: list[ModelEvent]) -> None:
+        if not isinstance(answer, dict):
             self._fail(StreamError("the provider answered with something that is no object"), out)
-        elif response.get("error") and "output" not in response:
-            self._event({"type": "error", "error": response["error"]}, out)
+        elif answer.get("error") and "output" not in answer:
+            self._value({"type": "error", "error": answer["error"]}, out)
         else:
-            self._event({"type": "response.done", "response": response}, out)
-        return out
+            self._value({"type": "response.done", "response": answer}, out)
 
-    def close(self, payloads: Sequence[bytes] = ()) -> list[ModelEvent]:
-        """Return the events that end the stream; `payloads` is an event whose end never came, used if it is whole."""
-        out = self.decode([payload for payload in payloads if is_json(payload)])
-        if not self.ended:
-            message = "the provider's answer ended in the middle"
-            self._fail(StreamError(message, kind="truncated-stream", retryable=True), out)
-        return out
+    def failure(self, error: StreamError) -> StreamError:
+        return replace(error, usage=self._usage, details=self._details)
 
-    def _fail(self, error: StreamError, out: list[ModelEvent]) -> None:
-        self.ended = True
-        out.append(replace(error, usage=self._usage, details=self._details))
-
-    def _odd(self, payload: bytes, out: list[ModelEvent]) -> None:
-        """Take in a payload that orjson refused: an end mark, a keep-alive, a cut emoji, or garbage."""
-        payload = payload.strip()
-        if payload == b"[DONE]":
-            out += self.close()
-        elif payload and not payload.startswith(b":"):
-            try:
-                event = tolerant_json(payload)
-            except ValueError:
-                self._fail(StreamError("the provider sent an event that is no JSON", retryable=True), out)
-            else:
-                self._event(event, out)
-
-    def _event(self, event: Any, out: list[ModelEvent]) -> None:
-        if not isinstance(event, dict):
-            self._fail(StreamError("the provider sent an event that is no object", retryable=True), out)
-            return
+    def _take(self, event: dict[str, Any], out: list[ModelEvent]) -> None:
         kind = text_of(event, "type")
-        try:
-            if kind in _TERMINAL:
-                self._end(_TERMINAL[kind], event.get("response"), out)
-            elif kind == "error" or (not kind and event.get("error")):
-                self._fail(from_error_object(event.get("error") or event, self._scrub), out)
-            elif kind in self._HANDLERS:
-                place, item = self._items.find(event)
-                self._HANDLERS[kind](self, event, place, item, out)
-            else:
-                logger.debug("an event of the unknown type %.100r is skipped", kind)  # B47
-        except (ValueError, RecursionError):  # a number of too many digits, an object of too many levels
-            self._fail(StreamError("the provider sent an event that cannot be read"), out)
+        if kind in _TERMINAL:
+            self._terminal(_TERMINAL[kind], event.get("response"), out)
+        elif kind == "error" or (not kind and event.get("error")):
+            self._fail(from_error_object(event.get("error") or event, self._scrub), out)
+        elif kind in self._HANDLERS:
+            place, item = self._items.find(event)
+            self._HANDLERS[kind](self, event, place, item, out)
+        else:
+            logger.debug("an event of the unknown type %.100r is skipped", kind)  # B47
         if not self.ended and (self._room < 0 or len(self._items) > MAX_ITEMS):
             self._fail(StreamError("the provider sent more than can be kept"), out)
 
@@ -228,7 +160,7 @@ class ResponsesDecoder:
         if refusal:
             self._refusal[place] = [refusal]
 
-    def _end(self, status: str, response: Any, out: list[ModelEvent]) -> None:
+    def _terminal(self, status: str, response: Any, out: list[ModelEvent]) -> None:
         response = response if isinstance(response, dict) else {}
         status = text_of(response, "status") or status
         self.finished = True

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.management.replay import load_cases
+from agent.providers.decoder import AnswerDecoder
 from agent.providers.failures import Scrubber
 from agent.providers.framing import SSESplitter
-from agent.providers.http_model import Decoder
 from agent.providers.names import ToolNames
 from agent.providers.openai_chat_decode import ChatDecoder
 from agent.providers.openai_responses_decode import ResponsesDecoder
@@ -25,7 +25,7 @@ from agent.runtime.exceptions import ModelFailed
 
 CASES = Path(__file__).parents[2] / "cases"
 PREPARED = PreparedRequest(b"", ToolNames([]), ProviderState(), "message-answer", empty=False)
-MAKE: dict[str, Callable[[], Decoder]] = {
+MAKE: dict[str, Callable[[], AnswerDecoder]] = {
     "chat": lambda: ChatDecoder(PREPARED, Scrubber([]), keep_reasoning=True),
     "responses": lambda: ResponsesDecoder(PREPARED, Scrubber([])),
 }
