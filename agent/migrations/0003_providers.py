@@ -3,7 +3,6 @@
 import agent.models.fields
 import django.core.validators
 import django.db.models.deletion
-from decimal import Decimal
 from django.conf import settings
 from django.db import migrations, models
 
@@ -142,7 +141,7 @@ class Migration(migrations.Migration):
                         decimal_places=6,
                         help_text="For a million tokens of input.",
                         max_digits=14,
-                        validators=[django.core.validators.MinValueValidator(Decimal("0"))],
+                        validators=[django.core.validators.MinValueValidator(0)],
                     ),
                 ),
                 (
@@ -151,7 +150,7 @@ class Migration(migrations.Migration):
                         decimal_places=6,
                         help_text="For a million tokens of input that came from the provider's cache.",
                         max_digits=14,
-                        validators=[django.core.validators.MinValueValidator(Decimal("0"))],
+                        validators=[django.core.validators.MinValueValidator(0)],
                     ),
                 ),
                 (
@@ -160,7 +159,7 @@ class Migration(migrations.Migration):
                         decimal_places=6,
                         help_text="For a million tokens of input that went into the provider's cache.",
                         max_digits=14,
-                        validators=[django.core.validators.MinValueValidator(Decimal("0"))],
+                        validators=[django.core.validators.MinValueValidator(0)],
                     ),
                 ),
                 (
@@ -169,7 +168,7 @@ class Migration(migrations.Migration):
                         decimal_places=6,
                         help_text="For a million tokens of output, reasoning included.",
                         max_digits=14,
-                        validators=[django.core.validators.MinValueValidator(Decimal("0"))],
+                        validators=[django.core.validators.MinValueValidator(0)],
                     ),
                 ),
                 (

@@ -16,9 +16,7 @@ MILLION = Decimal(1_000_000)
 
 
 def _price(help_text: str) -> models.DecimalField[Decimal, Decimal]:
-    return models.DecimalField(
-        max_digits=14, decimal_places=6, validators=[MinValueValidator(Decimal(0))], help_text=help_text
-    )
+    return models.DecimalField(max_digits=14, decimal_places=6, validators=[MinValueValidator(0)], help_text=help_text)
 
 
 class ModelPrice(models.Model):
