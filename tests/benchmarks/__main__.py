@@ -7,7 +7,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.benchmarks.harness import IMPORT_ROW, measure, measure_import, table
+from tests.benchmarks.figures import table
+from tests.benchmarks.harness import IMPORT_ROW, measure, measure_import
 from tests.benchmarks.live import GROUPS, measure_live
 from tests.benchmarks.rows import ROWS
 

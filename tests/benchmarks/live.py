@@ -12,9 +12,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from tests.benchmarks.harness import Figure, Limit, figure, process
+from tests.benchmarks.figures import Figure, Limit, figure
+from tests.benchmarks.harness import process
 from tests.benchmarks.held import RATE, Held, held
-from tests.benchmarks.provider import DELTA
+from tests.benchmarks.script import DELTA
 from tests.benchmarks.servers import Ours, Server, bare_server, our_server
 from tests.benchmarks.sockets import Crowd
 from tests.benchmarks.stage import stamp
@@ -87,7 +88,7 @@ async def burst(scene: Scene) -> list[Figure]:
     values, floors = await interleaved([lambda pair=pair: run(*pair) for pair in crowds], scene.runs)
     for _, crowd in crowds:
         await crowd.close()
-    return [figure("ws.delta.burst", "µs CPU per delta", values, floors, Limit("ratio", 0.9))]
+    return [figure("ws.delta.burst", "µs CPU per delta", values, floors, limit=Limit("ratio", 0.9))]
 
 
 async def paced(scene: Scene) -> list[Figure]:
@@ -114,8 +115,8 @@ async def paced(scene: Scene) -> list[Figure]:
     unit = "µs CPU per delta"
     p99 = [runs[-scene.runs :] for runs in late.values()]
     figures = [
-        figure("ws.delta.paced", unit, values, floors, Limit("ratio", 0.75)),
-        figure("ws.lateness.p99", "ms", *p99, Limit("ratio", 1.0)),
+        figure("ws.delta.paced", unit, values, floors, limit=Limit("ratio", 0.75)),
+        figure("ws.lateness.p99", "ms", *p99, limit=Limit("ratio", 1.0)),
     ]
     return [*figures, *(figure("ws.html.paced", unit, each, floors) for each in rest)]
 
@@ -157,7 +158,7 @@ async def fan_out(scene: Scene) -> list[Figure]:
     await ours.until(ends=sockets)
     await ours.close()
     await bare.close()
-    return [figure("hub.fanout.50", "µs CPU per delta to 50", values, floors, Limit("ratio", 1.5))]
+    return [figure("hub.fanout.50", "µs CPU per delta to 50", values, floors, limit=Limit("ratio", 1.5))]
 
 
 async def idle(scene: Scene) -> list[Figure]:
@@ -175,7 +176,7 @@ async def idle(scene: Scene) -> list[Figure]:
         return grown / count
 
     value, floor = await run(scene.ours), await run(scene.bare)
-    return [figure("ws.idle", "KiB per idle socket", [value], [floor], Limit("value", 30))]
+    return [figure("ws.idle", "KiB per idle socket", [value], [floor], limit=Limit("value", 30))]
 
 
 async def capacity(scene: Scene) -> list[Figure]:
@@ -192,7 +193,7 @@ async def capacity(scene: Scene) -> list[Figure]:
             return await highest(holds, most)
 
     floor, value = await run(scene.bare), await run(scene.ours)
-    return [figure("ws.capacity", "runs", [value], [floor], Limit("ratio", 1.2, least=True))]
+    return [figure("ws.capacity", "runs", [value], [floor], limit=Limit("ratio", 1.2, least=True))]
 
 
 async def highest(holds: Callable[[int], Awaitable[bool]], most: int) -> int:

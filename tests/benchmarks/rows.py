@@ -1,8 +1,9 @@
-"""The rows of the benchmark.
+"""The rows that are measured in processes of their own.
 
-A row has a subject and a floor. Each is an async context manager that gets the address of the scripted provider and
-yields a function; one call of the function does the work once and returns how many units (deltas, turns) that was. To
-add a row, write a class like these and list it in `ROWS`; the name decides where it is printed.
+A row has sides: the subject, the floor, and where there is one the official SDK. Each is an async context manager that
+gets the address of the scripted provider and yields a function; one call of the function does the work once and returns
+how many units (deltas, turns) that was. To add a row, write a class like these and list it in `ROWS`; the name decides
+where it is printed.
 """
 
 from __future__ import annotations
@@ -11,12 +12,20 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
-from tests.benchmarks.floor import bare_client, read_answer
-from tests.benchmarks.provider import DELTA, TURN_ANSWER
+from tests.benchmarks.dialects import DIALECTS, INSTRUCTIONS, QUESTION
+from tests.benchmarks.figures import Limit
+from tests.benchmarks.floor import bare
+from tests.benchmarks.script import DELTA, TURN_ANSWER, Event
+from tests.benchmarks.sdks import SDKS, official
+from tests.benchmarks.subjects import DeltaCounter, adapter, engine, forecast, weather_tool
 
 Work: TypeAlias = Callable[[], Awaitable[int]]
+Side: TypeAlias = AbstractAsyncContextManager[Work]
+Turn: TypeAlias = Callable[[Any], Awaitable[Any]]  # takes the history before it and returns the one after it
+
+ASKING = {"floor": bare, "sdk": official}
 
 
 class Row(Protocol):
@@ -25,78 +34,110 @@ class Row(Protocol):
     name: str
     unit: str
     scale: float
+    sides: Sequence[str]
+    limit: Limit | None
 
-    def __init__(self, size: float = 1.0) -> None: ...
-
-    def subject(self, provider: str) -> AbstractAsyncContextManager[Work]: ...
-
-    def floor(self, provider: str) -> AbstractAsyncContextManager[Work]: ...
+    def side(self, name: str, provider: str, size: float) -> Side:
+        """Return the work of one of the sides."""
+        ...
 
 
 class Deltas:
-    """Streams that are read side by side; the units are deltas."""
+    """Streams that are read side by side under the engine; the units are deltas."""
 
     unit = "µs CPU per delta"
     scale = 1e6
+    protocol = "openai-chat"
+    sides: Sequence[str] = ("subject", "floor")
+    limit: Limit | None = None
+    count: int
     streams = 1
 
-    def __init__(self, count: int) -> None:
-        self.count = count
-
-    def path(self) -> str:
+    def path(self, count: int) -> str:
         raise NotImplementedError
 
     @asynccontextmanager
-    async def subject(self, provider: str) -> AsyncIterator[Work]:
-        async with engine(f"{provider}{self.path()}") as runtime:
+    async def side(self, name: str, provider: str, size: float) -> AsyncIterator[Work]:
+        count, streams = max(5, round(self.count * size)), max(1, round(self.streams * size))
+        address = provider + self.path(count)
+        async with self._subject(address) if name == "subject" else self._asked(name, address) as read:
 
-            async def stream() -> int:
-                counter = DeltaCounter()
-                await runtime.start("Write something long.", observer=counter).result
-                return counter.characters
+            async def work() -> int:
+                characters = await asyncio.gather(*(read() for _ in range(streams)))
+                assert set(characters) == {count * len(DELTA)}, f"text was lost: {characters}"
+                return count * streams
 
-            yield lambda: self._all(stream)
+            yield work
 
     @asynccontextmanager
-    async def floor(self, provider: str) -> AsyncIterator[Work]:
-        body = {"model": "scripted", "stream": True, "messages": [{"role": "user", "content": "Write something long."}]}
-        async with bare_client() as client:
+    async def _subject(self, address: str) -> AsyncIterator[Work]:
+        async with engine(self.protocol, address) as runtime:
 
-            async def stream() -> int:
-                return len((await read_answer(client, f"{provider}{self.path()}", body))[0])
+            async def read() -> int:
+                counter = DeltaCounter()
+                await runtime.start(QUESTION, observer=counter).result
+                return counter.characters
 
-            yield lambda: self._all(stream)
+            yield read
 
-    async def _all(self, stream: Callable[[], Awaitable[int]]) -> int:
-        characters = await asyncio.gather(*(stream() for _ in range(self.streams)))
-        assert set(characters) == {self.count * len(DELTA)}, f"text was lost: {characters}"
-        return self.count * self.streams
+    @asynccontextmanager
+    async def _asked(self, side: str, address: str) -> AsyncIterator[Work]:
+        body = DIALECTS[self.protocol].body([user(QUESTION)], tools=False)
+        async with ASKING[side](self.protocol, address) as ask:
+
+            async def read() -> int:
+                return len((await ask(body)).text)
+
+            yield read
 
 
 class DeltaBurst(Deltas):
     """One answer as fast as it goes, from the provider's socket to the observer."""
 
     name = "engine.delta.burst"
+    count = 5_000
 
-    def __init__(self, size: float = 1.0) -> None:
-        super().__init__(max(10, round(5_000 * size)))
-
-    def path(self) -> str:
-        return f"/burst/{self.count}/v1"
+    def path(self, count: int) -> str:
+        return f"/burst/{count}"
 
 
 class DeltaPaced(Deltas):
     """A hundred streams whose deltas come one at a time, 50 a second in each."""
 
     name = "engine.delta.paced"
-    rate = 50
+    count = 150
+    streams = 100
 
-    def __init__(self, size: float = 1.0) -> None:
-        super().__init__(max(5, round(150 * size)))
-        self.streams = max(2, round(100 * size))
+    def path(self, count: int) -> str:
+        return f"/paced/{count}/50"
 
-    def path(self) -> str:
-        return f"/paced/{self.count}/{self.rate}/v1"
+
+class ProviderBurst(DeltaBurst):
+    """The same of one adapter alone."""
+
+    limit = Limit("ratio", 1.0)
+
+    def __init__(self, protocol: str) -> None:
+        self.protocol = protocol
+        self.name = f"provider.{protocol}.burst"
+        self.sides = sides(protocol)
+
+    @asynccontextmanager
+    async def _subject(self, address: str) -> AsyncIterator[Work]:
+        from agent.runtime import AgentMessage, BlockDelta, ModelRequest
+        from agent.runtime.cancellation import CancelSignal
+
+        question = AgentMessage(id="question", role="user", blocks=[{"type": "text", "text": QUESTION}])
+        request, signal = ModelRequest("answer", (question,)), CancelSignal()
+        async with adapter(self.protocol, address) as model:
+
+            async def read() -> int:
+                pieces: list[str] = []
+                async for events in model.stream(request, signal):
+                    pieces += [event.text for event in events if type(event) is BlockDelta]
+                return len("".join(pieces))
+
+            yield read
 
 
 class ToolTurn:
@@ -104,16 +145,41 @@ class ToolTurn:
 
     unit = "ms CPU per tool turn"
     scale = 1e3
-    history: ClassVar[int]
 
-    def __init__(self, size: float = 1.0) -> None:
-        self.turns = max(1, round(100 * size))
+    def __init__(
+        self,
+        name: str,
+        history: int,
+        protocol: str = "openai-chat",
+        sides: Sequence[str] = ("subject", "floor"),
+        limit: Limit | None = None,
+    ) -> None:
+        self.name = name
+        self.history = history
+        self.protocol = protocol
+        self.sides = sides
+        self.limit = limit
 
     @asynccontextmanager
-    async def subject(self, provider: str) -> AsyncIterator[Work]:
+    async def side(self, name: str, provider: str, size: float) -> AsyncIterator[Work]:
+        turns, before = max(1, round(40 * size)), max(1, round(self.history * size))
+        address = f"{provider}/turn"
+        async with self._subject(address) if name == "subject" else self._asked(name, address) as (turn, history):
+            for _ in range(before):
+                history = await turn(history)
+
+            async def work() -> int:
+                for _ in range(turns):
+                    await turn(history)
+                return turns
+
+            yield work
+
+    @asynccontextmanager
+    async def _subject(self, address: str) -> AsyncIterator[tuple[Turn, Any]]:
         from agent.runtime import Context
 
-        async with engine(f"{provider}/turn/v1", [weather_tool()]) as runtime:
+        async with engine(self.protocol, address, [weather_tool()]) as runtime:
 
             async def turn(context: Context) -> Context:
                 counter = DeltaCounter()
@@ -123,134 +189,42 @@ class ToolTurn:
                 assert result.messages[2].role == "tool", result.messages
                 return result.recovered
 
-            context = Context()
-            for _ in range(self.history):
-                context = await turn(context)
-
-            async def work() -> int:
-                for _ in range(self.turns):
-                    await turn(context)
-                return self.turns
-
-            yield work
+            yield turn, Context()
 
     @asynccontextmanager
-    async def floor(self, provider: str) -> AsyncIterator[Work]:
-        async with bare_client() as client:
+    async def _asked(self, side: str, address: str) -> AsyncIterator[tuple[Turn, Any]]:
+        dialect = DIALECTS[self.protocol]
+        async with ASKING[side](self.protocol, address) as ask:
 
-            async def turn(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-                messages = [*messages, {"role": "user", "content": QUESTION}]
-                _, call = await read_answer(client, f"{provider}/turn/v1", request(messages))
-                function = {"name": call["name"], "arguments": call["arguments"]}
-                messages += [
-                    {
-                        "role": "assistant",
-                        "content": None,
-                        "tool_calls": [{"id": call["id"], "type": "function", "function": function}],
-                    },
-                    {
-                        "role": "tool",
-                        "tool_call_id": call["id"],
-                        "content": forecast(json.loads(call["arguments"])["city"]),
-                    },
-                ]
-                text, _ = await read_answer(client, f"{provider}/turn/v1", request(messages))
-                assert text == TURN_ANSWER, text
-                return [*messages, {"role": "assistant", "content": text}]
+            async def turn(messages: list[Event]) -> list[Event]:
+                messages = [*messages, user(QUESTION)]
+                answer = await ask(dialect.body(messages, tools=True))
+                messages += dialect.called(answer, forecast(json.loads(answer.arguments)["city"]))
+                answer = await ask(dialect.body(messages, tools=True))
+                assert answer.text == TURN_ANSWER, answer.text
+                return [*messages, *dialect.said(answer)]
 
-            messages: list[dict[str, Any]] = []
-            for _ in range(self.history):
-                messages = await turn(messages)
-
-            async def work() -> int:
-                for _ in range(self.turns):
-                    await turn(messages)
-                return self.turns
-
-            yield work
+            yield turn, []
 
 
-class ToolTurn10(ToolTurn):
-    name = "engine.tool_turn.10"
-    history = 10
+def user(text: str) -> Event:
+    return {"role": "user", "content": text}
 
 
-class ToolTurn50(ToolTurn):
-    name = "engine.tool_turn.50"
-    history = 50
+def sides(protocol: str) -> Sequence[str]:
+    """Return the sides of a protocol; not each has an SDK."""
+    return ("subject", "floor", "sdk") if protocol in SDKS else ("subject", "floor")
 
 
-ROWS: Sequence[type[Row]] = (DeltaBurst, DeltaPaced, ToolTurn10, ToolTurn50)
-
-QUESTION = "What will the weather be like in Tromso tomorrow, and do I need a coat?"
-INSTRUCTIONS = "You are a helpful assistant. Use the tools that you have. Answer briefly and in plain words. " * 3
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {"city": {"type": "string", "description": "The name of a city."}},
-    "required": ["city"],
-    "additionalProperties": False,
-}
+def provider_rows(protocol: str) -> Sequence[Row]:
+    turn = ToolTurn(f"provider.{protocol}.tool_turn.50", 50, protocol, sides(protocol), Limit("ratio", 2.0))
+    return ProviderBurst(protocol), turn
 
 
-def forecast(city: str) -> str:
-    return f"{city}: snow, minus 7 degrees, wind from the north at 11 m/s. " * 5
-
-
-def request(messages: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the body of a chat-completions request."""
-    function = {"name": "weather", "description": "Tell the weather of a city.", "parameters": SCHEMA}
-    return {
-        "model": "scripted",
-        "stream": True,
-        "stream_options": {"include_usage": True},
-        "messages": [{"role": "system", "content": INSTRUCTIONS}, *messages],
-        "tools": [{"type": "function", "function": function}],
-    }
-
-
-class DeltaCounter:
-    """The cheapest honest observer: it looks at each delta."""
-
-    def __init__(self) -> None:
-        from agent.runtime import BlockDelta
-
-        self._delta = BlockDelta
-        self.characters = 0
-
-    def __call__(self, events: Sequence[Any]) -> None:
-        for event in events:
-            if type(event) is self._delta:
-                self.characters += len(event.text)
-
-
-def weather_tool() -> Any:
-    """The tool of the turns, a plain async function: threads are not what is measured."""
-    from agent.tools import tool
-
-    @tool(name="weather", read_only=True)
-    async def weather(city: str) -> str:
-        """Tell the weather of a city.
-
-        Args:
-            city: The name of a city.
-        """
-        return forecast(city)
-
-    return weather
-
-
-@asynccontextmanager
-async def engine(base_url: str, tools: Sequence[Any] = ()) -> AsyncIterator[Any]:
-    """Yield our runtime over the real adapter and transport."""
-    from agent.providers.config import ModelConfig
-    from agent.providers.openai_chat import OpenAIChat
-    from agent.providers.transport import Transport
-    from agent.runtime import create_runtime
-
-    transport = Transport()
-    await transport.start(preload=["openai-chat"])
-    config = ModelConfig("openai-chat", "scripted", base_url=base_url, api_key="key", allow_private=True)
-    try:
-        yield create_runtime(OpenAIChat(config, transport), tools)
-    finally:
-        await transport.close()
+ROWS: Sequence[Row] = (
+    DeltaBurst(),
+    DeltaPaced(),
+    ToolTurn("engine.tool_turn.10", 10),
+    ToolTurn("engine.tool_turn.50", 50),
+    *(row for protocol in DIALECTS for row in provider_rows(protocol)),
+)

@@ -19,12 +19,12 @@ from tests.benchmarks.rows import ROWS
 async def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("row", choices=[row.name for row in ROWS])
-    parser.add_argument("side", choices=["subject", "floor"])
+    parser.add_argument("side", choices=["subject", "floor", "sdk"])
     parser.add_argument("provider")
     parser.add_argument("--size", type=float, default=1.0)
     options = parser.parse_args()
-    row = next(row for row in ROWS if row.name == options.row)(options.size)
-    async with getattr(row, options.side)(options.provider) as work:
+    row = next(row for row in ROWS if row.name == options.row)
+    async with row.side(options.side, options.provider, options.size) as work:
         while await asyncio.to_thread(sys.stdin.readline):
             gc.collect()
             before = time.process_time()
