@@ -162,7 +162,8 @@ class ToolTurn:
 
     @asynccontextmanager
     async def side(self, name: str, provider: str, size: float) -> AsyncIterator[Work]:
-        turns, before = max(1, round(40 * size)), max(1, round(self.history * size))
+        much = 4 if name == "sdk" else 40  # an SDK walks the whole history through its types
+        turns, before = max(1, round(much * size)), max(1, round(self.history * size))
         address = f"{provider}/turn"
         async with self._subject(address) if name == "subject" else self._asked(name, address) as (turn, history):
             for _ in range(before):
