@@ -14,6 +14,7 @@ from agent.runtime.tools import ToolAnnotations
 from agent.runtime.values import JsonData, JsonObject, Text
 
 MOST_CLIENT_TOOLS = 32
+SHOWN = 64  # characters of a name that a fault repeats
 
 InputBlock = Annotated[TextBlock | ImageBlock, Field(discriminator="type")]
 ClientId = Annotated[Text, StringConstraints(min_length=1, max_length=128)]
@@ -110,9 +111,10 @@ class ToolResultBody(Value):
 
 
 def faults(error: ValidationError) -> str:
-    """Return what a validation found, in one line and without repeating the input."""
+    """Return what a validation found, in one line; of the input it repeats short names at most."""
     found = []
     for fault in error.errors(include_url=False, include_context=False, include_input=False)[:5]:
-        where = ".".join(str(part) for part in fault["loc"])
-        found.append(f"{where}: {fault['msg']}" if where else fault["msg"])
+        where = ".".join(str(part)[:SHOWN] for part in fault["loc"])
+        what = fault["msg"][: 4 * SHOWN]
+        found.append(f"{where}: {what}" if where else what)
     return "; ".join(found)

@@ -260,8 +260,18 @@ def _picture(self: RendererHTML, tokens: Sequence[Token], at: int, options: Opti
     address = str(token.attrGet("src") or "")
     name = self.renderInlineAsText(token.children, options, env) if token.children else ""
     label = escape(f"Picture: {name or address}")
-    inside = sum({"link_open": 1, "link_close": -1}.get(before.type, 0) for before in tokens[:at])
-    return label if inside else f'<a href="{escape(address)}">{label}</a>'
+    return label if token.meta.get("inside a link") else f'<a href="{escape(address)}">{label}</a>'
+
+
+def _note_links(state: StateCore) -> None:
+    """Note which pictures stand inside a link, once for all: a link inside a link is no link."""
+    for block in state.tokens:
+        depth = 0
+        for token in block.children or ():
+            if token.type == "image":
+                token.meta["inside a link"] = depth > 0
+            else:
+                depth += {"link_open": 1, "link_close": -1}.get(token.type, 0)
 
 
 def _checkbox(self: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: EnvType) -> str:
@@ -293,6 +303,7 @@ def _parser(colour: Any, *, tasks: bool = True) -> MarkdownIt:
     if tasks:
         parser.use(tasklists_plugin)
     parser.core.ruler.push("lower_headings", _lower_headings)
+    parser.core.ruler.push("note_links", _note_links)
     rules = {
         "fence": _code,
         "code_block": _code,

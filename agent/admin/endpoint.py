@@ -20,7 +20,8 @@ from unfold.decorators import action, display
 
 from agent.crypto import SecretUnreadable
 from agent.models import AgentProfile, ModelEndpoint
-from agent.models.endpoint import OFFLINE, read_headers
+from agent.models.endpoint import read_headers
+from agent.providers.clients import BASE_URLS, FAMILIES
 from agent.providers.probe import Probe, probe
 
 MODELS_SHOWN = 12
@@ -45,7 +46,9 @@ class ModelEndpointForm(forms.ModelForm[ModelEndpoint]):
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         address: str = cleaned.get("base_url") or ""
-        moved = _server(address) != _server(self.instance.base_url) and cleaned.get("protocol") not in OFFLINE
+        moved = _server(cleaned.get("protocol") or "", address) != _server(
+            self.instance.protocol, self.instance.base_url
+        )
         for name in SECRETS:
             if moved and getattr(self.instance, name) and not cleaned.get(name):
                 self.add_error(name, "The address leads to another server: enter what is for it.")
@@ -57,8 +60,12 @@ class ModelEndpointForm(forms.ModelForm[ModelEndpoint]):
         return cleaned
 
 
-def _server(address: str) -> tuple[str, str, int | None] | str:
-    """Return scheme, host and port of an address, or an address that has none as it is."""
+def _server(protocol: str, address: str) -> tuple[str, str, int | None] | str:
+    """Return scheme, host and port of where an endpoint really leads, or an address that has none as it is.
+
+    Without an address that is the provider's own server.
+    """
+    address = address or BASE_URLS.get(FAMILIES.get(protocol, "plain"), "")
     try:
         parts = urlsplit(address)
         port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
@@ -106,11 +113,11 @@ class ModelEndpointAdmin(ModelAdmin):
 
     def test(self, request: HttpRequest, pk: UUID) -> HttpResponse:
         """Try an endpoint as it is stored, and say in words what came of it."""
-        row = get_object_or_404(ModelEndpoint, pk=pk)
+        if not self.has_change_permission(request):
+            raise PermissionDenied
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        if not self.has_change_permission(request, row):
-            raise PermissionDenied
+        row = get_object_or_404(ModelEndpoint, pk=pk)
         try:
             result = asyncio.run(probe(row.config(request.POST.get("model", "").strip())))
         except SecretUnreadable as error:

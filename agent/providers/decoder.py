@@ -7,6 +7,7 @@ everything odd, takes the long one. What a payload means is for the protocol to 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import orjson
@@ -131,4 +132,6 @@ class AnswerDecoder:
 
     def _fail(self, error: StreamError, out: list[ModelEvent]) -> None:
         self.ended = True
+        if error.refusal:
+            error = replace(error, refusal=self._scrub.hide(error.refusal))
         out.append(self.failure(error))

@@ -24,6 +24,7 @@ from agent.runtime.model import ErrorKind, StreamError
 from agent.runtime.values import clean_text
 
 MAX_MESSAGE = 1_000
+MIN_SECRET = 6  # characters
 MAX_RETRY_AFTER = 300.0
 
 WireFault: TypeAlias = Literal[
@@ -99,12 +100,15 @@ class InvalidEndpoint(ValueError):
 
 
 class Scrubber:
-    """Takes the secrets of one endpoint out of texts, percent-encoded or not, and cuts the texts (B83)."""
+    """Takes the secrets of one endpoint out of texts, percent-encoded or not, and cuts the texts (B83).
+
+    What is shorter than `MIN_SECRET` is no secret: taking it out would only spoil the words.
+    """
 
     __slots__ = ("_pattern",)
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        found = sorted({secret for secret in secrets if secret}, key=len, reverse=True)
+        found = sorted({secret for secret in secrets if len(secret) >= MIN_SECRET}, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(_any_form, found))) if found else None
 
     @classmethod
@@ -118,10 +122,13 @@ class Scrubber:
             secrets.append(config.base_url)
         return cls(secrets)
 
+    def hide(self, text: str) -> str:
+        """Return a text of any length without the secrets."""
+        return text if self._pattern is None else self._pattern.sub("[secret]", text)
+
     def __call__(self, text: str) -> str:
-        if self._pattern is not None:
-            text = self._pattern.sub("[secret]", text)
-        text = clean_text(text).strip()
+        """Return a text for a message: without secrets, clean and cut."""
+        text = clean_text(self.hide(text)).strip()
         return text if len(text) <= MAX_MESSAGE else text[: MAX_MESSAGE - 1] + "…"
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from agent.providers.config import ModelConfig
 from agent.providers.discovery import list_models
-from agent.providers.failures import ProviderFault
+from agent.providers.failures import ProviderFault, Scrubber
 from agent.providers.registry import build_model
 from agent.providers.transport import Transport
 from agent.runtime.cancellation import CancelSignal
@@ -17,7 +18,13 @@ from agent.runtime.model import BlockDelta, MessageStop, ModelRequest, StreamErr
 
 QUESTION = "Say hello."
 PIECES = 3
-IDLE_TIMEOUT = 20.0
+WITHIN = 20.0
+
+# What the names of models have in them that embed, draw, speak or only complete.
+_SILENT = (
+    *("embed", "bge-", "minilm", "e5-", "rerank", "moderation", "whisper", "tts", "audio", "realtime", "transcribe"),
+    *("dall-e", "image", "sora", "davinci", "babbage", "instruct", "codex"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +43,29 @@ class Probe:
         return not self.error and bool(self.pieces)
 
 
-async def probe(config: ModelConfig) -> Probe:
-    """Try an endpoint on a transport of its own; without a `model` the first of its list is asked."""
-    transport = Transport(idle_timeout=IDLE_TIMEOUT, total_timeout=IDLE_TIMEOUT)
+async def probe(config: ModelConfig, *, within: float = WITHIN) -> Probe:
+    """Try an endpoint on a transport of its own, for `within` seconds; without a `model` a likely one is asked."""
+    transport = Transport(idle_timeout=within, total_timeout=within)
     await transport.start()
     try:
         models, models_error = await _models(config, transport)
-        model = config.model or next(iter(models), "")
+        model = config.model or next(filter(_chats, models), "")
         if not model:
             return Probe(models, models_error, "", (), "there is no model to ask; enter its name", None)
-        pieces, error, first = await _answer(replace(config, model=model), transport)
+        try:
+            async with asyncio.timeout(within):
+                pieces, error, first = await _answer(replace(config, model=model), transport)
+        except TimeoutError:
+            pieces, error, first = (), f"it began no answer within {within:g} seconds", None
     finally:
         await transport.close()
-    return Probe(models, models_error, model, pieces, error, first)
+    scrub = Scrubber.of(config)
+    return Probe(tuple(map(scrub, models)), models_error, scrub(model), tuple(map(scrub.hide, pieces)), error, first)
+
+
+def _chats(model: str) -> bool:
+    """Return whether a model of this name is likely to answer in words."""
+    return not any(word in model.lower() for word in _SILENT)
 
 
 async def _models(config: ModelConfig, transport: Transport) -> tuple[tuple[str, ...], str]:

@@ -339,3 +339,11 @@ def test_what_is_made_to_be_slow_is_drawn_in_a_moment(hostile: str) -> None:
     started = time.process_time()
     render(hostile)
     assert time.process_time() - started < 15
+
+
+def test_many_pictures_cost_no_more_than_their_number() -> None:
+    """A picture looked through all that stood before it: seconds for an answer of a few thousand."""
+    began = time.process_time()
+    html = render("![](a)" * 4_000 + "[![b](c)](d)")
+    assert time.process_time() - began < 5
+    assert html.count("<a ") == 4_001

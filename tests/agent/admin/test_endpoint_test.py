@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -14,6 +15,8 @@ from django.urls import reverse
 from pytest_django import Settings
 
 from agent.models import ModelEndpoint, Plain
+from agent.providers.config import ModelConfig
+from agent.providers.probe import probe
 from agent.testing import ScriptedAnswer, ScriptedProvider, chat_stream
 from tests.factories import AdministratorFactory, AgentProfileFactory, ModelEndpointFactory, UserFactory
 
@@ -87,6 +90,22 @@ async def test_an_address_where_nobody_is_says_so_twice() -> None:
     assert "is not reachable" in no_list and "is not reachable" in failed
 
 
+async def test_a_model_that_only_embeds_is_not_asked() -> None:
+    answers = listed("all-minilm", "babbage-002", "text-embedding-3-small", "zeta"), ScriptedAnswer(chat_stream("Hi"))
+    async with ScriptedProvider(*answers) as provider:
+        await told(endpoint(provider.url))
+        assert provider.requests[1].json["model"] == "zeta"
+
+
+async def test_a_server_that_only_keeps_the_connection_open_is_given_up() -> None:
+    pings = ScriptedAnswer([b": ping\n\n"] * 1_000, pace=0.02)
+    async with ScriptedProvider(listed("m"), pings) as provider:
+        config = ModelConfig("openai-chat", "", provider.url, allow_private=True)
+        result = await probe(config, within=0.3)
+        await provider.wait_for_closed()
+    assert (result.works, result.error) == (False, "it began no answer within 0.3 seconds")
+
+
 async def test_the_demo_needs_no_network() -> None:
     _, works = await told(lambda: ModelEndpointFactory(protocol="demo"))
     assert works.startswith("It works: demo")
@@ -99,8 +118,12 @@ def test_the_page_has_the_button_and_nobody_else_may_press_it(client: Client) ->
     client.force_login(UserFactory())
     assert client.post(address).status_code == 302
     client.force_login(UserFactory(is_staff=True))
-    assert client.post(address).status_code == 403
+    unknown = reverse("admin:agent_modelendpoint_test", args=[uuid4()])
+    assert (
+        client.post(address).status_code == client.post(unknown).status_code == client.get(address).status_code == 403
+    )
     client.force_login(AdministratorFactory())
+    assert client.post(unknown).status_code == 404
     assert client.get(address).status_code == 405
     page = client.get(reverse("admin:agent_modelendpoint_change", args=[row.pk])).content.decode()
     assert address in page and 'value="chosen"' in page

@@ -105,13 +105,31 @@ def test_the_form_says_whether_a_key_is_stored_and_begins_with_a_real_protocol(a
     assert '<option value="openai-chat" selected' in fresh
 
 
-def test_a_detour_over_no_address_does_not_carry_the_key_away(admin: Client) -> None:
+@pytest.mark.parametrize(
+    "detour",
+    [
+        {"protocol": "demo", "base_url": ""},
+        {"protocol": "demo", "base_url": "https://y.example/v1"},
+        {"protocol": "openai-chat", "base_url": ""},
+        {"protocol": "anthropic-messages", "base_url": ""},
+        {"protocol": "ollama-chat", "base_url": ""},
+    ],
+    ids=lambda form: f"{form['protocol']} {form['base_url']}",
+)
+def test_no_detour_carries_the_key_to_another_server(admin: Client, detour: dict[str, str]) -> None:
     row = ModelEndpointFactory(protocol="openai-chat", base_url="https://x.example/v1", api_key=Plain(SECRET))
     page_of = f"/admin/agent/modelendpoint/{row.pk}/change/"
-    assert admin.post(page_of, endpoint_form(protocol="demo", base_url="")).status_code == 302
-    assert admin.post(page_of, endpoint_form(base_url="https://y.example/v1")).status_code == 200
+    assert admin.post(page_of, endpoint_form(**detour)).status_code == 200
     row.refresh_from_db()
-    assert row.base_url == ""
+    assert (row.protocol, row.base_url) == ("openai-chat", "https://x.example/v1")
+
+
+def test_another_protocol_at_its_own_server_wants_the_key_again(admin: Client) -> None:
+    row = ModelEndpointFactory(protocol="openai-chat", base_url="", api_key=Plain(SECRET))
+    page_of = f"/admin/agent/modelendpoint/{row.pk}/change/"
+    assert admin.post(page_of, endpoint_form(protocol="anthropic-messages", base_url="")).status_code == 200
+    assert admin.post(page_of, endpoint_form(protocol="openai-responses", base_url="")).status_code == 302
+    assert admin.post(page_of, endpoint_form(base_url="https://api.openai.com/v1")).status_code == 302
 
 
 @pytest.mark.parametrize("address", ["https://x.example/v2", "https://X.example:443/v1"])
