@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, ValidationError
 
 from agent.runtime.exceptions import InvalidArgument
 from agent.runtime.messages import Value
-from agent.runtime.values import MAX_DEPTH
+from agent.runtime.values import MAX_DEPTH, read_json
 from conversations.bodies import faults
 from conversations.exceptions import UnsupportedMediaType
 
@@ -23,9 +23,11 @@ class JsonParser(Parser):
         if request.content_type != "application/json":
             raise UnsupportedMediaType("send the body as application/json")
         try:
-            return orjson.loads(request.body)
+            return read_json(request.body)
         except orjson.JSONDecodeError as error:
             raise InvalidArgument(f"the body is not JSON: {error}") from error
+        except ValueError as error:
+            raise InvalidArgument(str(error)) from error
 
 
 def from_wire(model: type[Value]) -> BeforeValidator:

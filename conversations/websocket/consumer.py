@@ -66,18 +66,18 @@ class LiveConsumer(AsyncWebsocketConsumer):
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         id: str | None = None
         try:
-            id, command = protocol.parse(text_data)
-            if not self.rate.take():
+            if not self.rate.take(len(text_data or bytes_data or "")):  # before anything is read: that may be dear
+                id = protocol.id_of(text_data)
                 raise RateLimited("too many commands; slow down")
             if not isinstance(command, protocol.Ping) and not await self.host.executor.run(self.credential.holds):
+            id, command = protocol.parse(text_data)
                 raise Unauthorized("sign in again")
             await self.handle(id, command)
         except Unauthorized as error:
             self._put(protocol.error_frame(id, error))
             self.subscriber.expire()
         except protocol.BadFrame as error:
-            refused = error if self.rate.take() else RateLimited("too many commands; slow down")
-            self._put(protocol.error_frame(error.id, refused))
+            self._put(protocol.error_frame(error.id, error))
         except AgentError as error:
             self._put(protocol.error_frame(id, error))
         except Exception:

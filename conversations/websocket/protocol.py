@@ -5,6 +5,7 @@ Every command has an `id` and is answered by exactly one `ack` or `error`. docs/
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal, TypeAlias
 from uuid import UUID
 
@@ -13,11 +14,13 @@ from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 
 from agent.runtime.exceptions import AgentError, InvalidArgument
 from agent.runtime.messages import Value
-from agent.runtime.values import MAX_DEPTH
+from agent.runtime.values import MAX_DEPTH, read_json
 from conversations.bodies import ApproveBody, ClientId, RejectBody, StartBody, ToolResultBody, faults
 from conversations.hosting.hub import Format
 
 PROTOCOL = "par.v1"
+SHORT = 4096  # characters of a frame that is read whole for the sake of its id
+_ID = re.compile(r'\s*\{\s*(?:"type"\s*:\s*"[a-z-]{0,20}"\s*,\s*)?"id"\s*:\s*"([^"\\\x00-\x1f]{0,64})"')
 
 CommandId = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 
@@ -111,19 +114,39 @@ def parse(text: str | None) -> tuple[str, Command]:
     if text is None:
         raise BadFrame("binary frames are not understood; send JSON text")
     try:
-        data = orjson.loads(text)
+        data = read_json(text)
     except orjson.JSONDecodeError as error:
-        raise BadFrame(f"the frame is not JSON: {error}") from error
+        raise BadFrame(f"the frame is not JSON: {error}", id_of(text)) from error
+    except ValueError as error:
+        raise BadFrame(str(error), id_of(text)) from error
     if not isinstance(data, dict):
         raise BadFrame("a frame is a JSON object")
-    id = data.get("id")
-    known = id if isinstance(id, str) and len(id) <= 64 else None
+    known = _known_id(data)
     try:
-        return str(id), COMMANDS.validate_python(data, by_alias=True, by_name=False)
+        return str(data.get("id")), COMMANDS.validate_python(data, by_alias=True, by_name=False)
     except ValidationError as error:
         raise BadFrame(faults(error), known) from error
     except RecursionError as error:
         raise BadFrame(f"JSON nested deeper than {MAX_DEPTH} levels", known) from error
+
+
+def id_of(text: str | None) -> str | None:
+    """Return the id of a frame that is not read; of a long one only if it is the first member or follows `type`."""
+    if text is None:
+        return None
+    if len(text) > SHORT:
+        found = _ID.match(text)
+        return found[1] if found else None
+    try:
+        data = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+    return _known_id(data) if isinstance(data, dict) else None
+
+
+def _known_id(data: dict[str, Any]) -> str | None:
+    id = data.get("id")
+    return id if isinstance(id, str) and len(id) <= 64 else None
 
 
 def ack(id: str, **members: Any) -> bytes:

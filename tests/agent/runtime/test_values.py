@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from agent.runtime import AgentMessage, Context, ModelContext, ModelState, TextBlock, ToolCallBlock, Usage
-from agent.runtime.values import MAX_DEPTH, FrozenDict, clean_text, freeze, freeze_object
+from agent.runtime.values import MAX_DEPTH, MAX_PARTS, FrozenDict, clean_text, freeze, freeze_object, read_json
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters())
 JSON = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters()), inner))
@@ -161,3 +161,43 @@ def test_a_changed_copy_of_a_message_forgets_what_was_derived_from_the_old_one()
     changed = message.model_copy(update={"blocks": (TextBlock(text="new"),)})
     assert changed.encoded == {}
     assert changed.tool_calls == ()
+
+
+TEXTS = st.text(st.sampled_from('a,[{"\\\u00e9\n'), max_size=8)
+TEXTUAL = st.recursive(TEXTS, lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner))
+
+
+def parts(value: Any) -> int:
+    if isinstance(value, str):
+        return 0
+    inside = value.values() if isinstance(value, dict) else value
+    return 1 + max(len(value) - 1, 0) + sum(map(parts, inside))
+
+
+@given(TEXTUAL)
+def test_parts_are_counted_outside_of_texts_only(value: Any) -> None:
+    few = parts(value)
+    for data in (orjson.dumps(value), orjson.dumps(value).decode()):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("agent.runtime.values.MAX_PARTS", few)
+            assert read_json(data) == value
+            patch.setattr("agent.runtime.values.MAX_PARTS", few - 1)
+            if few > 0:
+                with pytest.raises(ValueError, match="parts"):
+                    read_json(data)
+
+
+@pytest.mark.parametrize("part", ["[]", '{"a":1}', "1", '""', '{"":{}}'])
+def test_json_of_too_many_parts_is_refused_before_it_is_built(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """B73: a megabyte of brackets would hold up the process for seconds."""
+    monkeypatch.setattr(orjson, "loads", None)
+    with pytest.raises(ValueError, match="JSON of more than 20000 parts"):
+        read_json("[" + f"{part}," * MAX_PARTS + "1]")
+
+
+def test_a_long_text_is_no_part_whatever_is_in_it() -> None:
+    text = '[{",\\' * (2 * MAX_PARTS)
+    assert read_json(orjson.dumps({"text": text})) == {"text": text}
+    for wrong in ('"', '"' + '\\"' * MAX_PARTS + "," * MAX_PARTS, '"\\,' * MAX_PARTS):
+        with pytest.raises(ValueError):
+            read_json(wrong)
