@@ -14,12 +14,12 @@ from conversations.api import schemas
 from conversations.api.auth import SessionOrBearer, credential
 from conversations.api.events import EventStream
 from conversations.api.parsing import from_wire
-from conversations.api.serving import host_of, release_thread
+from conversations.api.serving import cut_off_of, host_of, release_thread
 from conversations.bodies import RespondBody, StartBody, ToolResultBody
-from conversations.exceptions import Forbidden
-from conversations.hosting.jobs import Begun, StartRequest
+from conversations.exceptions import Forbidden, Unauthorized
 from conversations.hosting.past import state_of
 from conversations.hosting.record import read_execution
+from conversations.hosting.setup import Begun, StartRequest
 
 READ = SessionOrBearer("read")
 WRITE = SessionOrBearer("write")
@@ -83,13 +83,10 @@ async def get_execution(
 ) -> HttpResponse:
     """With `waitMs` the answer may take so long. `seenInterrupt` is the id of an interrupt not to be told of again."""
     release_thread()
-    record = await read_execution(
-        host_of(request),
-        credential(request).user,
-        execution_id,
-        wait=wait_ms / 1000,
-        seen_interrupt=seen_interrupt,
-    )
+    host, caller = host_of(request), credential(request)
+    record = await read_execution(host, caller.user, execution_id, wait=wait_ms / 1000, seen_interrupt=seen_interrupt)
+    if wait_ms and not await host.executor.run(caller.holds):
+        raise Unauthorized("sign in again")
     return _json(record.to_wire())
 
 
@@ -114,7 +111,7 @@ async def follow_execution(
     found = await host.find_execution(caller.user, execution_id)
     if found.state is not None and found.state.ended and found.state.seq == seen:
         return HttpResponse(status=204)
-    stream = EventStream(host, caller, execution_id, seen, client_id)
+    stream = EventStream(host, caller, execution_id, seen, client_id, cut_off_of(request))
     return StreamingHttpResponse(
         stream.events(),
         content_type="text/event-stream",
@@ -172,13 +169,14 @@ async def answer_client_call(
     summary="Continue from here: make what a stopped or failed run said part of its conversation",
 )
 async def adopt_execution(request: HttpRequest, execution_id: UUID) -> schemas.ConversationHead:
-    """Doing it again gives the same answer."""
+    """Doing it again gives the same answer: `revision` is the one that the run became, wherever it stands by now."""
     host = host_of(request)
     adopted = await host.executor.run(store.adopt_recovered, credential(request).user, execution_id)
     if adopted.created:
         host.hub.tell(state_of(adopted.execution))
-    return schemas.ConversationHead(conversation=schemas.ConversationRow.of(adopted.execution.conversation))
+    row = schemas.ConversationRow.of(adopted.execution.conversation)
+    return schemas.ConversationHead(conversation=row.model_copy(update={"revision": adopted.number}))
 
 
 def _json(value: Any) -> HttpResponse:
-    return HttpResponse(orjson.dumps(value), content_type="application/json")
+    return HttpResponse(orjson.dumps(value, option=orjson.OPT_UTC_Z), content_type="application/json")

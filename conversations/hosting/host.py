@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Iterator
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -29,14 +28,16 @@ from agent.runtime.tools import ToolDefinition, ToolInvocation
 from conversations.bodies import ToolResultBody
 from conversations.credentials import holding
 from conversations.exceptions import Draining
+from conversations.hosting.answers import Answer, Answers, Question
 from conversations.hosting.audit import AuditHook, AuditTrail
 from conversations.hosting.executor import DatabaseExecutor
 from conversations.hosting.hub import EventHub
-from conversations.hosting.jobs import Begun, Found, Jobs, RunSetup, StartRequest
+from conversations.hosting.jobs import Found, Jobs
 from conversations.hosting.markdown import MarkdownRun
 from conversations.hosting.models import model_of_run
 from conversations.hosting.pictures import PICTURE_LIMITS, fetch_pictures, has_addresses
 from conversations.hosting.run import HostedRun
+from conversations.hosting.setup import Begun, RunSetup, StartRequest
 from conversations.hosting.subscriber import Subscriber
 from conversations.models import User
 from conversations.revocation import RevocationNews
@@ -48,7 +49,6 @@ logger = logging.getLogger("conversations.hosting")
 
 HEARTBEAT = 5.0
 SIGN_IN_CHECK = 5.0
-ANSWERS = 10_000
 START_WAIT = 25.0
 NEVER = 10.0 * 365 * 86_400
 DRAINING_FRAME = b'{"type":"draining"}'
@@ -80,7 +80,7 @@ class ExecutionHost:
         self.revocations = RevocationNews()
         self.accepting = False
         self._runs: dict[str, HostedRun] = {}
-        self._answers: OrderedDict[tuple[int, UUID, str], Decision | ToolResultBody] = OrderedDict()
+        self._answers = Answers()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._starts: set[asyncio.Task[Begun]] = set()
         self._services: list[asyncio.Task[None]] = []
@@ -174,7 +174,7 @@ class ExecutionHost:
     async def render(self, state: ExecutionState) -> list[bytes]:
         """Return the `rendered` frames of a run that is over."""
         markdown = MarkdownRun(state)
-        return markdown.take(await asyncio.to_thread(markdown.tick))
+        return await markdown.tick()
 
     async def decide(self, user: User, execution_id: UUID, interrupt_id: str, decision: Decision) -> None:
         """Answer the pending approval of a run; the first answer wins.
@@ -192,31 +192,25 @@ class ExecutionHost:
     async def answer_client_call(self, user: User, execution_id: UUID, body: ToolResultBody) -> None:
         """Take the result of a front-end tool, by the same rules as `decide`."""
         result = ToolResultBody(call_id=body.call_id, result=body.result, is_error=body.is_error)
-        key = user.pk, execution_id, body.call_id
-        await self._answer(key, result, user, lambda run: run.client_calls.answer(result))
+        question = user.pk, execution_id, body.call_id
+        await self._answer(question, result, user, lambda run: run.client_calls.answer(result))
 
     async def _answer(
         self,
-        key: tuple[int, UUID, str],
-        value: Decision | ToolResultBody,
+        question: Question,
+        answer: Answer,
         user: User,
         give: Callable[[HostedRun], None],
     ) -> None:
-        known = self._answers.get(key)
-        if known == value:
+        if self._answers.repeated(question, answer):
             return
-        if known is not None:
-            how = f": {known.kind}" if isinstance(known, Decision) else ""
-            raise InvalidState(f"this was answered already{how}")
-        _, execution_id, _ = key
+        _, execution_id, _ = question
         run = self._runs.get(str(execution_id))
         if run is None or run.begun.user_id != user.pk or run.execution is None:
             await self.find_execution(user, execution_id)  # raises if there never was one
             raise InvalidState("the execution has ended")
         give(run)
-        self._answers[key] = value
-        while len(self._answers) > ANSWERS:
-            self._answers.popitem(last=False)
+        self._answers.add(question, answer)
 
     def waiting_calls(self, user: User, client_id: str) -> Iterator[bytes]:
         """Return the calls of front-end tools that wait for this client."""
@@ -239,8 +233,7 @@ class ExecutionHost:
             if run.execution is not None and run.execution.cancel("user"):
                 self.spawn(self.executor.run(self.jobs.note_cancel, id), f"cancel of run {id}")
                 return "cancelled"
-            await run.ended.wait()
-            return run.status
+            return run.verdict  # its end may wait for the database
         found = await self.find_execution(user, execution_id)
         if found.state is not None and not found.state.ended and id in self._runs:
             return await self.cancel(user, execution_id)
@@ -292,8 +285,8 @@ class ExecutionHost:
             )
         except Exception as error:
             logger.exception("run %s could not be set up", run.id)
-            message = error.message if isinstance(error, AgentError) else "The agent could not be set up."
-            self.spawn(run.abandon(AgentError(message)), f"end of run {run.id}")
+            known = error if isinstance(error, AgentError) else AgentError("The agent could not be set up.")
+            self.spawn(run.abandon(known), f"end of run {run.id}")
 
     def running(self, execution_id: str) -> HostedRun | None:
         """Return a run of this process that has not ended."""

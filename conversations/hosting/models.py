@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 from agent.providers.config import ModelConfig
 from agent.providers.fallback import Candidate, FallbackAttempted, FallbackModel
 from agent.providers.metering import CallUsage, MeteredModel
-from agent.providers.registry import state_format
 from agent.providers.retry import RetryingModel
 from agent.runtime.model import Model, StreamError
 
 if TYPE_CHECKING:
-    from conversations.hosting.jobs import RunSetup
+    from conversations.hosting.setup import RunSetup
 
 Note = Callable[[str, dict[str, Any]], None]
 
@@ -27,7 +26,7 @@ def model_of_run(
         model: Model = MeteredModel(make(config), endpoint, config.model, on_usage)
         if setup.retries is not None:
             model = RetryingModel(model, setup.retries, on_retry=lambda error, wait: retried(endpoint, error, wait))
-        return Candidate(endpoint, model, state_format(config.protocol))
+        return Candidate(endpoint, model, config)
 
     def retried(endpoint: str, error: StreamError, wait: float) -> None:
         note("provider-retry", {"provider": endpoint, "errorCode": error.code, "kind": error.kind, "waitSeconds": wait})

@@ -68,10 +68,11 @@ async def read_execution(
 async def _look(host: ExecutionHost, user: User, execution_id: UUID) -> Record:
     record = await host.executor.run(_stored, user, execution_id)
     run = host.running(str(execution_id))
-    if run is None or record.state.ended:
+    if run is None:
         return record
+    # Also when its end is stored already: nobody is to hear of it before those who follow the run.
     usage = run.execution.usage if run.execution is not None else None
-    return replace(record, state=run.channel.state, usage=usage.to_wire() if usage else None)
+    return replace(record, state=run.channel.state, finished_at=None, usage=usage.to_wire() if usage else None)
 
 
 def _stored(user: User, execution_id: UUID) -> Record:

@@ -17,13 +17,16 @@ from agent.governance.audit import AuditEntry
 from agent.providers.metering import CallUsage
 from agent.runtime import events as ev
 from agent.runtime.exceptions import AgentError
-from agent.runtime.execution import AgentExecution
+from agent.runtime.execution import AgentExecution, RunResult
 from agent.runtime.hooks import NextTool
 from agent.runtime.messages import AgentMessage, ModelContext
+from agent.runtime.state import RunStatus
 from agent.runtime.tools import ToolCallResult, ToolInvocation
 from conversations.hosting.client_tools import ClientCalls
+from conversations.hosting.ending import Ending
 from conversations.hosting.hub import Channel
-from conversations.hosting.jobs import Begun, Ending, Progress
+from conversations.hosting.jobs import Progress
+from conversations.hosting.setup import Begun
 
 if TYPE_CHECKING:
     from conversations.hosting.host import ExecutionHost
@@ -56,8 +59,12 @@ class HostedRun:
         self._news = asyncio.Event()
 
     @property
-    def status(self) -> str:
-        return self.channel.state.status
+    def verdict(self) -> RunStatus:
+        """The status that a run whose gate has closed ends with, before it is stored and told."""
+        verdict = self.execution.verdict if self.execution is not None else None
+        if not isinstance(verdict, RunResult):
+            return "failed"
+        return "cancelled" if isinstance(verdict.outcome, ev.Cancelled) else "completed"
 
     def observe(self, events: Sequence[ev.Event]) -> None:
         """Pass events on to readers; the terminal one goes the long way round."""
@@ -144,7 +151,7 @@ class HostedRun:
         """End a run that could not be set up."""
         message = AgentMessage.from_wire(self.begun.input)
         ending = Ending(self.id, None, error, (message,), ModelContext(model_state=None), None, 0)
-        await self._store(ending, [ev.ExecutionFailed(error.code, error.message)])
+        await self._store(ending, [ev.ExecutionFailed(error.code, error.message, error.retryable)])
 
     async def _finish(self, terminal: ev.ExecutionCompleted | ev.ExecutionFailed) -> None:
         assert self.execution is not None

@@ -100,7 +100,8 @@ class Execution(models.Model):
     `input` is the user message in wire form; `transcript` the stable messages added so far, input included, until a
     revision holds them; `calls` says of each dispatched tool call how far it came; `partial` is the message that was
     being written when the run ended, to be read and not to be replayed. `request_id` is the client's id of
-    the start command, `request_digest` what it asked for.
+    the start command, `request_digest` what it asked for. `model_state_reset` tells that the agent's model had no use
+    for the model state of `base`. A run that could not be set up has no `started_at`.
     """
 
     id: models.UUIDField[UUID, UUID] = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -114,6 +115,7 @@ class Execution(models.Model):
     base = models.ForeignKey(Revision, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
     base_version = models.PositiveBigIntegerField(default=0)
     input: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict)
+    model_state_reset = models.BooleanField(default=False, db_default=False)
     status = models.CharField(max_length=16, choices=ExecutionStatus, default=ExecutionStatus.PENDING)
     outcome: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(null=True)
     error_code = models.CharField(max_length=64, blank=True)

@@ -28,6 +28,12 @@ class Adopted:
     execution: Execution
     created: bool
 
+    @property
+    def number(self) -> int:
+        """The number of that revision; the conversation may have gone on since."""
+        assert self.execution.revision is not None
+        return self.execution.revision.number
+
 
 def adopt_recovered(user: User, execution_id: UUID) -> Adopted:
     """Save what a stopped or failed run said as a revision of kind `recovered` on the run's base, once.

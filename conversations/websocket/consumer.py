@@ -18,7 +18,8 @@ from django.conf import settings
 from agent.runtime.exceptions import AgentError
 from conversations.exceptions import Forbidden, RateLimited, Unauthorized
 from conversations.hosting.host import ExecutionHost
-from conversations.hosting.jobs import Begun, Found, StartRequest
+from conversations.hosting.jobs import Found
+from conversations.hosting.setup import Begun, StartRequest
 from conversations.hosting.subscriber import Subscriber
 from conversations.websocket import protocol
 from conversations.websocket.rate import TokenBucket
@@ -42,7 +43,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
         self.user = self.credential.user
         self.rate = TokenBucket(settings.PAR.commands_per_second)
         await self.accept(self.scope["subprotocol"])
-        self.subscriber = Subscriber(self.host, self.credential)
+        self.subscriber = Subscriber(self.host, self.credential, self.scope.get("par.cut_off"))
         self._put(
             orjson.dumps(
                 {
@@ -64,18 +65,18 @@ class LiveConsumer(AsyncWebsocketConsumer):
                 self.sender.cancel()
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        await self.subscriber.outbox.room()  # who does not read the answers is not heard
         id: str | None = None
         try:
             if not self.rate.take(len(text_data or bytes_data or "")):  # before anything is read: that may be dear
                 id = protocol.id_of(text_data)
                 raise RateLimited("too many commands; slow down")
-            if not isinstance(command, protocol.Ping) and not await self.host.executor.run(self.credential.holds):
             id, command = protocol.parse(text_data)
+            if not isinstance(command, protocol.Ping) and not await self.host.executor.run(self.credential.holds):
                 raise Unauthorized("sign in again")
             await self.handle(id, command)
         except Unauthorized as error:
-            self._put(protocol.error_frame(id, error))
-            self.subscriber.expire()
+            self.subscriber.expire(protocol.error_frame(id, error))
         except protocol.BadFrame as error:
             self._put(protocol.error_frame(error.id, error))
         except AgentError as error:
@@ -167,3 +168,5 @@ class LiveConsumer(AsyncWebsocketConsumer):
                 logger.exception("a socket could not be written to")
             with contextlib.suppress(Exception):
                 await self.close(INTERNAL_ERROR)
+        finally:
+            self.subscriber.outbox.end()  # nobody takes anything any more

@@ -17,6 +17,7 @@ from conversations.api.errors import STATUS
 from conversations.api.events import event_of
 from conversations.api.examples import EXAMPLES
 from conversations.api.schemas import EVENT_EXAMPLE
+from tests.docs.codes import REFUSALS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "http.md").read_text()
 SHOWN = [(name, orjson.loads(text)) for name, text in re.findall(r"```json (\w+)\n(.*?)```", PAGE, re.DOTALL)]
@@ -51,6 +52,10 @@ def test_each_operation_is_on_the_page_and_has_a_schema_and_its_errors() -> None
                 assert answers["404"]["content"]["application/json"]["schema"]["$ref"].endswith("/ErrorBody")
                 (good,) = (answers[code] for code in answers if code in ("200", "202"))
                 assert good["content"], path
+
+
+def test_each_refusal_has_a_status() -> None:
+    assert STATUS.keys() >= REFUSALS
 
 
 def test_each_code_is_on_the_page_beside_its_status() -> None:

@@ -21,6 +21,7 @@ from conversations.api.errors import STATUS
 from conversations.hosting.client_tools import call_frame
 from conversations.hosting.hub import snapshot_frame
 from conversations.websocket import protocol
+from tests.docs.codes import FAILURES, REFUSALS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text()
 EXAMPLES = [(kind, text) for kind, text in re.findall(r"```json ([\w-]+)\n(.*?)```", PAGE, re.DOTALL)]
@@ -121,5 +122,16 @@ def test_each_code_of_a_command_is_on_the_page() -> None:
         "PAYLOAD_TOO_LARGE",
         "UNSUPPORTED_MEDIA_TYPE",
     }
-    for code in STATUS.keys() - over_http_only:
-        assert f"`{code}`" in PAGE, code
+    table = table_of("code")
+    for code in (REFUSALS | STATUS.keys()) - over_http_only:
+        assert f"`{code}`" in table, code
+
+
+def test_each_code_of_a_failed_run_is_on_the_page() -> None:
+    table = table_of("`errorCode`")
+    for code in FAILURES:
+        assert f"`{code}`" in table, code
+
+
+def table_of(head: str) -> str:
+    return PAGE.split(f"| {head} | meaning |")[1].split("\n\n")[0]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.utils import timezone
 
 from agent.testing import Gate, calls, fails, says
-from conversations.models import Conversation, Execution, Revision, User
+from conversations.hosting.hub import Channel
+from conversations.models import ApiToken, Conversation, Execution, Revision, User
 from tests.conversations.api.program import AGENT, Program, code, program, start_of
 from tests.factories import AgentProfileFactory, UserFactory
 from tests.live import socket_of, token_of
@@ -29,6 +32,8 @@ async def test_a_run_is_started_and_read_to_its_end(user: User) -> None:
         started = await http.start()
         assert started["created"]
         row = await http.read(started["executionId"], "?waitMs=10000")
+    times = row["createdAt"], row["finishedAt"]
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", time) for time in times), times
     assert (row["status"], row["outcome"]["type"], row["revision"]["version"]) == ("completed", "completed", 1)
     assert [message["blocks"][0]["text"] for message in row["messages"]] == ["Hi", "Good day."]
     assert row["finishedAt"] >= row["createdAt"]
@@ -185,6 +190,37 @@ async def test_a_run_is_stopped_as_often_as_one_likes(user: User) -> None:
         assert (await http.read(run, "?waitMs=10000"))["outcome"] == {"type": "cancelled", "reason": "user"}
 
 
+async def test_a_wait_does_not_outlive_the_sign_in(user: User) -> None:
+    """B64."""
+    gate = Gate()
+    async with program(user, says("Half, ", gate, "secret.")) as http:
+        run = (await http.start())["executionId"]
+        await gate.reached()
+        waiting = asyncio.create_task(http.get(f"/{run}?waitMs=30000"))
+        while not http.host.running(run)._news._waiters:  # type: ignore[union-attr]
+            await asyncio.sleep(0)
+        await ApiToken.objects.filter(user=user).aupdate(revoked_at=timezone.now())
+        gate.open()
+        assert code(await waiting) == (401, "AUTH_REQUIRED")
+
+
+async def test_a_reader_and_a_poller_hear_of_the_end_in_that_order(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever knows of an end may go on at once; a follower must not see the next run begin before it."""
+    told = asyncio.Event()
+
+    async def rendered(channel: Channel, seconds: float) -> None:
+        await told.wait()
+
+    monkeypatch.setattr(Channel, "rendered", rendered)
+    async with program(user, says("Done.")) as http:
+        run = (await http.start())["executionId"]
+        while not await Execution.objects.filter(status="completed").aexists():
+            await asyncio.sleep(0)
+        assert ((await http.read(run))["status"], (await http.read(run))["finishedAt"]) == ("running", None)
+        told.set()
+        assert (await http.read(run, "?waitMs=10000"))["status"] == "completed"
+
+
 async def stopped(http: Program, gate: Gate) -> tuple[str, str]:
     """Stop a run in the middle of its text; returns the ids of execution and conversation."""
     started = await http.start()
@@ -217,6 +253,8 @@ async def test_an_adopted_run_becomes_part_of_its_conversation_once(user: User) 
         assert (read["status"], read["messages"], read["current"]) == ("cancelled", revision.context, None)
         goes_on = await http.start("Go on", conversationId=conversation, baseRevision=1)
         assert (await http.read(goes_on["executionId"], "?waitMs=10000"))["revision"]["version"] == 2
+        row = (await http.post(f"/{run}/adopt")).json()["conversation"]
+        assert row["revision"] == 1, "what the run became, and not what the caller has not seen"
 
 
 async def test_a_run_that_was_overtaken_cannot_be_adopted(user: User) -> None:

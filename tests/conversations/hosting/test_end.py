@@ -93,6 +93,18 @@ async def test_a_failed_end_waits_for_the_database_too(user: User) -> None:
         assert (await stored()).status == "failed"
 
 
+async def test_a_cancel_does_not_wait_for_the_end_to_be_stored(user: User) -> None:
+    """B60: the socket stays responsive while the database is away."""
+    async with hosted(ScriptedModel(says("Good day."))) as host, socket_of(host, user) as socket:
+        away = Away(host, "finish", 1_000_000)
+        ack = await socket.say("Hi", AGENT)
+        await away.first.wait()
+        stopped = await socket.command(type="cancel", executionId=ack["executionId"])
+        assert (stopped["status"], host.running(ack["executionId"]) is None) == ("completed", False)
+        away.left = 0
+        assert (await socket.end())["type"] == "execution-completed"
+
+
 async def test_a_database_that_stays_away_ends_the_run_in_words(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "SAVE_WITHIN", 0.05)
     async with hosted(ScriptedModel(says("Good day."))) as host, socket_of(host, user) as socket:

@@ -15,11 +15,13 @@ from agent.governance import tools as governed
 from agent.governance.audit import AuditEntry
 from agent.models import AgentProfile, AuditRecord, ToolRecord
 from agent.runtime import AgentMessage, ModelContext, TextBlock, ToolCallBlock
+from agent.runtime.exceptions import ModelFailed
 from agent.testing import ScriptedModel, calls, says, scripted_tool
 from conversations.bodies import StartBody
 from conversations.exceptions import Draining
-from conversations.hosting.jobs import Begun, Jobs, StartRequest
+from conversations.hosting.jobs import Jobs
 from conversations.hosting.markdown import MarkdownRun
+from conversations.hosting.setup import Begun, StartRequest
 from conversations.models import Conversation, Execution, HostProcess, Revision, User
 from conversations.store import record_progress
 from tests.factories import AgentProfileFactory, ToolRecordFactory, UserFactory
@@ -197,6 +199,20 @@ async def test_a_run_that_cannot_be_set_up_ends_in_words(user: User) -> None:
         assert (await only(Execution)).status == "failed"
 
 
+async def test_a_run_that_cannot_be_set_up_keeps_the_code_of_its_error(user: User) -> None:
+    async with hosted() as host:
+
+        def refused(config: Any) -> Any:
+            raise ModelFailed("the endpoint is switched off", retryable=True)
+
+        host.model = refused
+        async with socket_of(host, user) as socket:
+            await socket.say("Hi", AGENT)
+            failed = await socket.end()
+        assert (failed["errorCode"], failed["retryable"]) == ("MODEL_FAILED", True)
+        assert (await only(Execution)).error_code == "MODEL_FAILED"
+
+
 async def test_an_agent_may_run_its_tools_side_by_side(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
     second_started = asyncio.Event()
 
@@ -238,8 +254,9 @@ async def test_a_start_that_cannot_be_set_up_leaves_no_run_behind(user: User, mo
             patch.setattr(AgentProfile, "model_configs", broken)
             refused = await socket.say("Hi", AGENT)
         assert (refused["type"], refused["message"]) == ("error", "The agent could not be set up.")
+        assert await socket.say("Hi", AGENT, id=refused["id"]) == refused, "the same start gets its first answer"
         execution = await only(Execution)
-        assert execution.status == "failed"
+        assert (execution.status, execution.started_at) == ("failed", None)
         await socket.say("again", AGENT, conversationId=str(execution.conversation_id))
         assert (await socket.end())["type"] == "execution-completed"
 

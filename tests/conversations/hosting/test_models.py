@@ -15,12 +15,14 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 
 from agent.models import AgentFallback, AgentProfile, AuditRecord, ModelEndpoint, ModelPrice, UsageRecord
+from agent.providers.config import ModelConfig
 from agent.providers.net import Fetcher, FetchLimits
-from agent.runtime import ModelState, Usage
+from agent.runtime import Usage
 from agent.runtime.model import BlockDelta, BlockStart, BlockStop, MessageStop, StreamError, UsageDetails
 from agent.testing import ScriptedAnswer, ScriptedModel, ScriptedProvider, fails, says
 from conversations.hosting.host import ExecutionHost
 from conversations.models import Execution, User
+from tests.agent.providers.reading import kept_state
 from tests.factories import AgentProfileFactory, ModelEndpointFactory, UserFactory
 from tests.live import hosted, settled, socket_of
 
@@ -185,18 +187,34 @@ async def test_an_address_that_is_no_picture_starts_nothing(
         assert await rows(Execution) == []
 
 
-async def test_a_change_of_the_model_resets_the_model_state_and_says_so(user: User) -> None:
-    """R27, E36: never silently."""
-    state = ModelState(format="demo/v1", data={"a": 1})
+@pytest.mark.parametrize(
+    ("changed", "values"),
+    [
+        (ModelEndpoint, {"protocol": "openai-chat"}),
+        (ModelEndpoint, {"base_url": "https://other.test"}),
+        (AgentProfile, {"model": "another"}),
+    ],
+)
+async def test_a_change_of_the_model_resets_the_model_state_and_says_so(
+    user: User, changed: Any, values: dict[str, str]
+) -> None:
+    """R27, E36: never silently; another model or server of the same protocol is another model too."""
+    await sync_to_async(ModelEndpoint.objects.update)(protocol="anthropic-messages")
+    state = kept_state(ModelConfig("anthropic-messages", "demo"), callIds={"a": "b"})
     with ScriptedModel(says("One", model_state=state), says("Two", model_state=state), says("Three")) as model:
         async with hosted(model) as host, socket_of(host, user) as socket:
             ack = await socket.say("Hi", AGENT)
             await socket.end()
             same = await socket.say("Hi", AGENT, conversationId=ack["conversationId"])
             await socket.end()
-            await sync_to_async(ModelEndpoint.objects.update)(protocol="openai-chat")
-            other = await socket.say("Hi", AGENT, conversationId=ack["conversationId"])
+            await sync_to_async(changed.objects.update)(**values)
+            id = str(uuid4())
+            other = await socket.say("Hi", AGENT, conversationId=ack["conversationId"], id=id)
             await socket.end()
+            assert await socket.say("Hi", AGENT, conversationId=ack["conversationId"], id=id) == {
+                **other,
+                "created": False,
+            }
             await settled(host)
             assert len(await audited(host, "model-state-reset")) == 1
     assert "modelStateReset" not in same
