@@ -93,7 +93,7 @@ async def burst(scene: Scene) -> list[Figure]:
 
 async def paced(scene: Scene) -> list[Figure]:
     """A hundred streams at 50 deltas a second."""
-    streams, count = scene.much(100, 2), scene.much(150, 5)
+    streams, count = scene.much(100, 2), scene.much(100, 5)
     with_html = "ws.html.paced" in scene.wanted
     late: dict[str, list[float]] = {"ours": [], "bare": []}
 
@@ -123,7 +123,7 @@ async def paced(scene: Scene) -> list[Figure]:
 
 async def fan_out(scene: Scene) -> list[Figure]:
     """One stream to 50 sockets, against a timer that sends to 50 sockets."""
-    sockets, count = scene.much(50, 2), scene.much(150, 5)
+    sockets, count = scene.much(50, 2), scene.much(100, 5)
     ours, bare = scene.ours.crowd(), scene.bare.crowd()
     first, *others = await ours.open(sockets)
     await bare.open(sockets)

@@ -105,7 +105,7 @@ class DeltaPaced(Deltas):
     """A hundred streams whose deltas come one at a time, 50 a second in each."""
 
     name = "engine.delta.paced"
-    count = 150
+    count = 100
     streams = 100
 
     def path(self, count: int) -> str:
