@@ -18,11 +18,11 @@ from agent.providers.anthropic_history import ASSISTANT, END, dumps
 from agent.providers.anthropic_parts import Part, kept, streamed
 from agent.providers.anthropic_request import STATE_FORMAT
 from agent.providers.anthropic_usage import Tokens
+from agent.providers.calls import MAX_CALLS, MAX_NAME, kept_id
 from agent.providers.decoder import AnswerDecoder
 from agent.providers.decoding import member
 from agent.providers.failures import Scrubber, from_error_object
 from agent.providers.framing import DEFAULT_LIMIT
-from agent.providers.openai_chat_calls import MAX_CALLS, MAX_NAME
 from agent.providers.prepared import PreparedRequest
 from agent.runtime.messages import StopReason
 from agent.runtime.model import MessageStop, ModelEvent, StreamError
@@ -63,7 +63,7 @@ class MessagesDecoder(AnswerDecoder):
         self._calls = 0
         self._tokens = Tokens()
         self._stop_reason: StopReason = "other"
-        self._paused = False
+        self._paused: bytes | None = None  # the request that goes on
         self._continuations = 0
 
     def _piece(self, value: Any) -> str | None:
@@ -85,7 +85,7 @@ class MessagesDecoder(AnswerDecoder):
                 self._value(event, out)
 
     def _end(self, out: list[ModelEvent]) -> None:
-        if not self._paused:
+        if self._paused is None:
             prepared = self._prepared
             state = prepared.state.plus(self._call_ids, prepared.message_id, kept(self._parts))
             usage, details = self._tokens.total()
@@ -93,15 +93,13 @@ class MessagesDecoder(AnswerDecoder):
 
     def continuation(self) -> bytes | None:
         """Return the request that goes on with an answer that paused, and get ready for what follows."""
-        if not self._paused:
-            return None
-        self._paused = self.finished = self.ended = False
-        self._continuations += 1
-        self._by_index.clear()
-        self._tokens.next_call()
-        blocks = (block for part in self._parts if (block := part.wire()) is not None)
-        answer = ASSISTANT + b",".join(map(dumps, blocks)) + END
-        return self._prepared.body.removesuffix(b"]}") + b"," + answer + b"]}"
+        body, self._paused = self._paused, None
+        if body is not None:
+            self.finished = self.ended = False
+            self._continuations += 1
+            self._by_index.clear()
+            self._tokens.next_call()
+        return body
 
     def failure(self, error: StreamError) -> StreamError:
         """Return an error with what was spent before it."""
@@ -160,14 +158,14 @@ class MessagesDecoder(AnswerDecoder):
 
     def _add(self, part: Part, source: Mapping[str, Any], out: list[ModelEvent]) -> None:
         """Add what the start of a block or a delta says."""
-        if part.kind == "text" and isinstance(text := source.get("text"), str):
+        if part.kind == "text" and isinstance(text := source.get("text"), str) and text:
             part.pieces.append(text)
             self._place += self._blocks.say("text", text, out, part)
             if self._blocks.part is part:
                 self._fast, self._fast_pieces = part.index, part.pieces
         elif part.kind == "thinking":
             text, signature = source.get("thinking"), source.get("signature")
-            if isinstance(text, str) and self._keep(len(text), out):
+            if isinstance(text, str) and text and self._keep(len(text), out):
                 part.pieces.append(text)
                 self._blocks.say("reasoning", text, out, part)
             if isinstance(signature, str) and signature and self._keep(len(signature), out):
@@ -194,7 +192,7 @@ class MessagesDecoder(AnswerDecoder):
             self._fail(StreamError("the provider sent more than can be kept"), out)
 
     def _call(self, part: Part, out: list[ModelEvent]) -> None:
-        name, provider_id = part.block.get("name"), part.block.get("id")
+        name, provider_id = part.block.get("name"), kept_id(part.block.get("id"))
         self._calls += 1
         if not isinstance(name, str) or not name:
             self._fail(StreamError("the provider sent a tool call without a name", retryable=True), out)
@@ -203,7 +201,7 @@ class MessagesDecoder(AnswerDecoder):
         else:
             call_id = self._blocks.call(self._prepared.names.original(name[:MAX_NAME]), part.arguments, out)
             self._place += 1
-            if isinstance(provider_id, str) and provider_id:
+            if provider_id:
                 self._call_ids[call_id] = provider_id
 
     def _finish(self, reason: str, delta: Any, out: list[ModelEvent]) -> None:
@@ -216,19 +214,18 @@ class MessagesDecoder(AnswerDecoder):
             message = self._scrub(f"the model refused: {refusal}" if refusal else "the model refused to answer")
             error = StreamError(message, code="MODEL_REFUSED", kind="refusal", refusal=clean_text(refusal))
             self._fail(error, out)
-        elif reason == "pause_turn" and self._can_go_on():
-            self._paused = True
+        elif reason == "pause_turn" and (answer := self._answer_so_far()):
+            self._paused = self._prepared.body.removesuffix(b"]}") + b"," + answer + b"]}"
         else:
             self._stop_reason = _STOP_REASONS.get(reason, "other")
             self._finish_calls(out)
 
-    def _can_go_on(self) -> bool:
-        return (
-            self._continuations < MAX_CONTINUATIONS
-            and not self._calls
-            and not self._held
-            and any(part.wire() is not None for part in self._parts)
-        )
+    def _answer_so_far(self) -> bytes:
+        """Return the message that the provider can go on from, nothing where it cannot."""
+        if self._continuations >= MAX_CONTINUATIONS or self._calls or self._held:
+            return b""
+        blocks = [dumps(block) for part in self._parts if (block := part.wire()) is not None]
+        return ASSISTANT + b",".join(blocks) + END if blocks else b""
 
     def _finish_calls(self, out: list[ModelEvent]) -> None:
         cut = self._stop_reason == "max-tokens"

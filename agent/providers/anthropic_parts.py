@@ -9,9 +9,9 @@ from typing import Any
 import orjson
 
 from agent.providers.anthropic_history import THINKING, is_opaque
+from agent.providers.calls import is_object, settled_arguments
 from agent.providers.decoding import joined_halves
-from agent.providers.openai_chat_calls import is_object, settled_arguments
-from agent.runtime.values import clean_text
+from agent.runtime.values import clean_text, freeze
 
 
 @dataclass(slots=True, eq=False)
@@ -50,7 +50,7 @@ class Part:
         return is_object(self.text)
 
     def wire(self) -> Mapping[str, Any] | None:
-        """Return the block as it goes back, None where it does not."""
+        """Return the block as it goes back, None where it does not; raises `ValueError` for what is too deep."""
         if self.kind == "text":
             return {"type": "text", "text": self.text} if self.text.strip() else None
         if self.kind == "thinking":
@@ -58,7 +58,9 @@ class Part:
         if not is_opaque(self.kind):
             return None
         if "input" in self.block:
-            return {**self.block, "input": orjson.loads(self.arguments)} if is_object(self.arguments) else None
+            if not is_object(self.arguments):
+                return None
+            return {**self.block, "input": freeze(orjson.loads(self.arguments))}
         return self.block
 
 

@@ -20,6 +20,8 @@ from agent.runtime.values import clean_text
 
 DONE = b"[DONE]"
 
+_UNREADABLE = "the provider sent {} that cannot be read"
+
 
 class AnswerDecoder:
     """The state of one answer; `finished` once it has its finish reason, `ended` once nothing more is to be read."""
@@ -74,7 +76,10 @@ class AnswerDecoder:
         out = self.decode([payload for payload in payloads if payload.strip() == DONE or is_json(payload)])
         if self.finished and not self.ended:
             self.ended = True
-            self._end(out)
+            try:
+                self._end(out)
+            except ValueError:  # what was kept is nested too deeply together
+                self._fail(StreamError(_UNREADABLE.format("an answer")), out)
         elif not self.ended:
             message = "the provider's answer ended in the middle"
             self._fail(StreamError(message, kind="truncated-stream", retryable=True), out)
@@ -114,7 +119,7 @@ class AnswerDecoder:
         try:
             self._take(value, out)
         except (ValueError, RecursionError):  # a number of too many digits, an object of too many levels
-            self._fail(StreamError(f"the provider sent {self.unit} that cannot be read"), out)
+            self._fail(StreamError(_UNREADABLE.format(self.unit)), out)
 
     def _odd(self, payload: bytes, out: list[ModelEvent]) -> None:
         """Take in a payload that orjson refused: an end mark, a keep-alive, a cut emoji, or garbage."""

@@ -216,7 +216,8 @@ def from_error_object(error: Any, scrub: Scrubber) -> StreamError:
 
 
 def _judged(status: int, error: Any, text: str, scrub: Scrubber, wait: float | None) -> StreamError:
-    codes = {str(error.get(key)).lower() for key in ("code", "type")} if isinstance(error, dict) else set()
+    said = [error.get(key) for key in ("code", "type")] if isinstance(error, dict) else []
+    codes = {code.lower() for code in said if isinstance(code, str)}
     if codes & _FILTERED:
         return StreamError(scrub(text), code="MODEL_CONTENT_FILTERED", kind="content-filter")
     kind = _STATUS_KINDS.get(status, "provider-error")

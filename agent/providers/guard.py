@@ -17,6 +17,7 @@ Address: TypeAlias = IPv4Address | IPv6Address
 _NAT64 = IPv6Network("64:ff9b::/96")
 _NAT64_LOCAL = IPv6Network("64:ff9b:1::/48")
 _IPV4_COMPATIBLE = IPv6Network("::/96")
+_IPV4_TRANSLATED = IPv6Network("::ffff:0:0:0/96")
 
 # Instance metadata and platform services of the large clouds that are no link-local addresses.
 _METADATA = frozenset(
@@ -50,7 +51,7 @@ def is_permitted(ip: Address, *, allow_private: bool) -> bool:
 def _embedded(ip: IPv6Address) -> IPv4Address | None:
     if ip.ipv4_mapped or ip.sixtofour:
         return ip.ipv4_mapped or ip.sixtofour
-    if ip in _NAT64 or (ip in _IPV4_COMPATIBLE and int(ip) > 0xFFFF):
+    if ip in _NAT64 or ip in _IPV4_TRANSLATED or (ip in _IPV4_COMPATIBLE and int(ip) > 0xFFFF):
         return IPv4Address(int(ip) & 0xFFFFFFFF)
     return None
 

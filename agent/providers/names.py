@@ -6,9 +6,9 @@ import hashlib
 import re
 from collections.abc import Iterable
 
-MAX_NAME = 64
+MAX_WIRE_NAME = 64
 
-_LEGAL = re.compile(rf"[a-zA-Z0-9_-]{{1,{MAX_NAME}}}")
+_LEGAL = re.compile(rf"[a-zA-Z0-9_-]{{1,{MAX_WIRE_NAME}}}")
 _ILLEGAL_CHARACTER = re.compile(r"[^a-zA-Z0-9_-]")
 
 
@@ -27,7 +27,7 @@ class ToolNames:
         plain = {name: _ILLEGAL_CHARACTER.sub("_", name) for name in distinct if name not in self._wire}
         taken = [*self._wire, *plain.values()]
         for name, candidate in plain.items():
-            fits = 0 < len(candidate) <= MAX_NAME and taken.count(candidate) == 1
+            fits = 0 < len(candidate) <= MAX_WIRE_NAME and taken.count(candidate) == 1
             self._wire[name] = candidate if fits else _with_digest(name, candidate)
         self._original = {wire: name for name, wire in self._wire.items()}
 
@@ -45,4 +45,4 @@ class ToolNames:
 
 def _with_digest(name: str, candidate: str) -> str:
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return f"{candidate[: MAX_NAME - 17]}_{digest}"
+    return f"{candidate[: MAX_WIRE_NAME - 17]}_{digest}"

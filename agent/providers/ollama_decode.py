@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
-
+from agent.providers.calls import MAX_CALLS, MAX_NAME, arguments_text, settled_arguments
 from agent.providers.decoder import AnswerDecoder
 from agent.providers.decoding import usage_of
 from agent.providers.failures import Scrubber, from_error_object
 from agent.providers.framing import DEFAULT_LIMIT
 from agent.providers.ollama_request import STATE_FORMAT
-from agent.providers.openai_chat_calls import settled_arguments
 from agent.providers.prepared import PreparedRequest
 from agent.runtime.messages import StopReason
 from agent.runtime.model import MessageStop, ModelEvent, StreamError
 from agent.runtime.values import clean_text
-
-MAX_CALLS = 256
 
 _STOP_REASONS: dict[str, StopReason] = {"stop": "end-turn", "length": "max-tokens"}
 
@@ -69,18 +65,18 @@ class OllamaDecoder(AnswerDecoder):
 
     def _hold(self, function: dict[str, Any], out: list[ModelEvent]) -> None:
         name, given = function.get("name"), function.get("arguments")
-        arguments = given if isinstance(given, str) else orjson.dumps(given).decode()
-        self._room -= len(arguments)
+        arguments = arguments_text(given)
+        self._room -= len(arguments) + len(name if isinstance(name, str) else "")
         if self._room < 0 or len(self._calls) >= MAX_CALLS:
             self._fail(StreamError("the provider sent more tool calls than can be kept"), out)
         elif not isinstance(name, str) or not name.strip():
             self._fail(StreamError("the provider sent a tool call without a name", retryable=True), out)
         else:
-            self._calls.append((name, settled_arguments(arguments)))
+            self._calls.append((name[:MAX_NAME], settled_arguments(arguments)))
 
     def _finish(self, line: dict[str, Any], out: list[ModelEvent]) -> None:
         self.finished = self.ended = True
-        reason = _STOP_REASONS.get(str(line.get("done_reason") or "stop"), "other")
+        reason = _stop_reason(line.get("done_reason"))
         for name, arguments in self._calls:
             self._blocks.call(clean_text(self._prepared.names.original(name)), clean_text(arguments), out)
         self._blocks.close(out)
@@ -88,3 +84,7 @@ class OllamaDecoder(AnswerDecoder):
             reason = "tool-use"  # the label says stop
         usage = usage_of(line.get("prompt_eval_count"), line.get("eval_count"), None)
         out.append(MessageStop(reason, usage, self._prepared.state.to_model_state(STATE_FORMAT)))
+
+
+def _stop_reason(label: Any) -> StopReason:
+    return _STOP_REASONS.get(label or "stop", "other") if isinstance(label, str | None) else "other"

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any
 
-import orjson
-
+from agent.providers.calls import (
+    MAX_CALLS,
+    MAX_NAME,
+    FinishedCall,
+    arguments_text,
+    is_object,
+    kept_id,
+    settled_arguments,
+)
 from agent.runtime.values import clean_text
-
-MAX_NAME = 256
-MAX_CALLS = 256
 
 _MARKS = re.compile(r'\\.|\\\Z|["{}\[\]]', re.DOTALL)
 _BRACKETS = {"{": 1, "[": 1, "}": -1, "]": -1}
-
-
-@dataclass(frozen=True, slots=True)
-class FinishedCall:
-    """A call as it came: `arguments` is its JSON text, which may still be no object."""
-
-    provider_id: str
-    name: str
-    arguments: str
 
 
 @dataclass(slots=True)
@@ -71,7 +65,7 @@ class _PendingCall:
 
 
 class PendingCalls:
-    """The calls of one answer; `limit` bounds the characters of all their arguments together."""
+    """The calls of one answer; `limit` bounds the characters of all that is kept of them."""
 
     __slots__ = ("_by_index", "_calls", "_left")
 
@@ -95,13 +89,15 @@ class PendingCalls:
 
     def _take(self, fragment: dict[str, Any], function: Any, *, first: bool) -> None:
         function = function if isinstance(function, dict) else {}
-        provider_id, name = _text(fragment.get("id")), _text(function.get("name"))
+        provider_id, name = kept_id(fragment.get("id")), _text(function.get("name"))[:MAX_NAME]
         call = self._find(_index(fragment.get("index")), provider_id, name, first=first)
+        self._left -= 0 if call.provider_id else len(provider_id)
+        self._left -= 0 if call.name else len(name)
         call.provider_id = call.provider_id or provider_id
         call.name = call.name or name
         arguments = function.get("arguments")
         if arguments is not None:
-            piece = arguments if isinstance(arguments, str) else json.dumps(arguments)
+            piece = arguments_text(arguments)
             self._left -= len(piece) + 1  # one more, for pieces without end that hold nothing
             call.pieces.append(piece)
 
@@ -139,49 +135,7 @@ class PendingCalls:
                 continue
             if call.name or text.strip():
                 arguments = clean_text(settled_arguments(text))
-                yield FinishedCall(call.provider_id, clean_text(call.name)[:MAX_NAME], arguments)
-
-
-def settled_arguments(text: str) -> str:
-    """Return the final text of arguments: nothing and null mean {}, of a run of objects the last one counts (B05, B13).
-
-    Anything else stays as it is; whether it can be used is judged where it is parsed.
-    """
-    text = text.strip()
-    if text in ("", "null"):
-        return "{}"
-    try:
-        orjson.loads(text)
-    except ValueError:
-        return _last_object(text)
-    return text
-
-
-def _last_object(text: str) -> str:
-    decoder = json.JSONDecoder(parse_constant=_refuse)
-    start = end = 0
-    try:
-        while end < len(text):
-            start = end
-            value, end = decoder.raw_decode(text, start)
-            if not isinstance(value, dict):
-                return text
-            while end < len(text) and text[end].isspace():
-                end += 1
-    except (ValueError, RecursionError):
-        return text
-    return text[start:end].strip()
-
-
-def _refuse(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
-
-
-def is_object(text: str) -> bool:
-    try:
-        return isinstance(orjson.loads(text), dict)
-    except ValueError:
-        return False
+                yield FinishedCall(clean_text(call.provider_id), clean_text(call.name), arguments)
 
 
 def _text(value: Any) -> str:

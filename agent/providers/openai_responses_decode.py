@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar
 
+import orjson
+
 from agent.providers.decoder import AnswerDecoder
 from agent.providers.decoding import details_of, member, usage_of
 from agent.providers.failures import Scrubber, from_error_object
@@ -89,7 +91,7 @@ class ResponsesDecoder(AnswerDecoder):
 
     def _added(self, event: dict[str, Any], place: int, item: OutputItem, out: list[ModelEvent]) -> None:
         if isinstance(described := event.get("item"), dict):
-            item.describe(described)
+            self._room -= item.describe(described)
 
     def _done(self, event: dict[str, Any], place: int, item: OutputItem, out: list[ModelEvent]) -> None:
         if isinstance(described := event.get("item"), dict):
@@ -109,6 +111,7 @@ class ResponsesDecoder(AnswerDecoder):
         if item.done or not isinstance(text, str) or not text or item.said not in ("", kind):
             return
         part = event.get("summary_index", event.get("content_index"))
+        part = part if isinstance(part, int) else None
         if item.said and part != item.part:
             text = f"\n\n{text}"
         item.said, item.part = kind, part
@@ -126,7 +129,7 @@ class ResponsesDecoder(AnswerDecoder):
             item.pieces.append(text)
 
     def _whole_arguments(self, event: dict[str, Any], place: int, item: OutputItem, out: list[ModelEvent]) -> None:
-        item.describe({**event, "type": "function_call"})
+        self._room -= item.describe({**event, "type": "function_call"})
         if not item.done:
             self._room -= item.settle(event.get("arguments"))
 
@@ -134,10 +137,11 @@ class ResponsesDecoder(AnswerDecoder):
         if self._blocks.say("text", text, out, place):
             item.texts.append(self._texts)
             self._texts += 1
+            self._room -= 1
 
     def _finish_item(self, described: dict[str, Any], place: int, item: OutputItem, out: list[ModelEvent]) -> None:
         """Take in an item as it was in the end: it counts, what came before may have been incomplete (B43)."""
-        item.describe(described)
+        self._room -= item.describe(described)
         item.cut = described.get("status") == "incomplete"
         if item.type == "message":
             self._finish_message(described, place, item, out)
@@ -148,7 +152,7 @@ class ResponsesDecoder(AnswerDecoder):
                 texts = texts_of(described.get("summary")) or texts_of(described.get("content"))
                 self._blocks.say("reasoning", "\n\n".join(texts), out, place)
             item.opaque = opaque_form(described)
-            self._room -= len(item.opaque["encrypted_content"]) if item.opaque else 0
+            self._room -= len(orjson.dumps(item.opaque)) if item.opaque else 0
         item.done = True
         if self._blocks.part == place:
             self._blocks.close(out)
@@ -158,6 +162,7 @@ class ResponsesDecoder(AnswerDecoder):
             self._say("".join(texts_of(described.get("content"))), place, item, out)
         refusal = "".join(texts_of(described.get("content"), "refusal"))
         if refusal:
+            self._room -= len(refusal)
             self._refusal[place] = [refusal]
 
     def _terminal(self, status: str, response: Any, out: list[ModelEvent]) -> None:
@@ -205,7 +210,7 @@ class ResponsesDecoder(AnswerDecoder):
             call_id = self._blocks.call(self._prepared.names.original(call.name), call.arguments, out)
             item.call, calls = calls, calls + 1
             if call.provider_id:
-                call_ids[call_id] = clean_text(call.provider_id)
+                call_ids[call_id] = call.provider_id
         if calls and stop != "max-tokens":
             stop = "tool-use"
         self.ended = True

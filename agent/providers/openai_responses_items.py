@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent.providers.openai_chat_calls import MAX_NAME, FinishedCall, is_object, settled_arguments
-from agent.runtime.values import clean_text
+from agent.providers.calls import MAX_NAME, FinishedCall, arguments_text, is_object, kept_id, settled_arguments
+from agent.runtime.values import clean_text, freeze_object
 
 MAX_ITEMS = 4096
 
@@ -30,18 +29,24 @@ class OutputItem:
     call: int | None = None
     opaque: dict[str, Any] | None = None
 
-    def describe(self, item: Mapping[str, Any]) -> None:
-        """Take in what an item says about itself."""
-        self.type = text_of(item, "type") or self.type
-        self.phase = text_of(item, "phase") or self.phase
-        self.provider_id = text_of(item, "call_id") or self.provider_id
-        self.name = text_of(item, "name") or self.name
+    def describe(self, item: Mapping[str, Any]) -> int:
+        """Take in what an item says about itself; returns how much more of it is kept."""
+        before = self._described
+        self.type = text_of(item, "type")[:MAX_NAME] or self.type
+        self.phase = text_of(item, "phase")[:MAX_NAME] or self.phase
+        self.provider_id = kept_id(item.get("call_id")) or self.provider_id
+        self.name = text_of(item, "name")[:MAX_NAME] or self.name
+        return self._described - before
+
+    @property
+    def _described(self) -> int:
+        return len(self.type) + len(self.phase) + len(self.provider_id) + len(self.name)
 
     def settle(self, arguments: Any) -> int:
         """Replace the pieces of the arguments by all of them, where they came; returns how much longer they got."""
         if arguments is None or arguments == "":
             return 0
-        whole = arguments if isinstance(arguments, str) else json.dumps(arguments)
+        whole = arguments_text(arguments)
         more = len(whole) - sum(map(len, self.pieces))
         self.pieces = [whole]
         return more
@@ -51,7 +56,7 @@ class OutputItem:
         text = "".join(self.pieces)
         if limit_hit and (self.cut or not self.done or not is_object(settled_arguments(text))):
             return None
-        return FinishedCall(self.provider_id, clean_text(self.name)[:MAX_NAME], clean_text(settled_arguments(text)))
+        return FinishedCall(clean_text(self.provider_id), clean_text(self.name), clean_text(settled_arguments(text)))
 
 
 class OutputItems:
@@ -72,14 +77,14 @@ class OutputItems:
     def find(self, event: Mapping[str, Any]) -> tuple[int, OutputItem]:
         """Return the place and the item that an event is about."""
         item = event.get("item")
-        item_id = text_of(event, "item_id") or (text_of(item, "id") if isinstance(item, dict) else "")
+        item_id = kept_id(event.get("item_id")) or (kept_id(item.get("id")) if isinstance(item, dict) else "")
         place = event.get("output_index")
         if type(place) is not int:
             place = self._ids.get(item_id)
         if place is None:
             new = item_id or not self._items
             place = max(self._items, default=-1) + 1 if new else max(self._items)
-        if item_id:
+        if item_id and len(self._ids) < MAX_ITEMS:  # there are servers with a new id in each event
             self._ids.setdefault(item_id, place)
         return place, self._items.setdefault(place, OutputItem())
 
@@ -87,7 +92,7 @@ class OutputItems:
         """Yield those of the items of the whole answer that have not been said to be done."""
         for place, item in enumerate(output if isinstance(output, list) else ()):
             if isinstance(item, dict):
-                known = self._ids.get(text_of(item, "id"), place)
+                known = self._ids.get(kept_id(item.get("id")), place)
                 if known not in self._items or not self._items[known].done:
                     yield known, item
 
@@ -122,11 +127,7 @@ def opaque_form(item: Mapping[str, Any]) -> dict[str, Any] | None:
     if not isinstance(encrypted, str) or not encrypted or not text_of(item, "type"):
         return None
     if item["type"] != "reasoning":
-        return dict(item)
+        return freeze_object(item)
     id = {"id": item["id"]} if text_of(item, "id") else {}
-    return {
-        "type": "reasoning",
-        **id,
-        "summary": [{"type": "summary_text", "text": text} for text in texts_of(item.get("summary"))],
-        "encrypted_content": encrypted,
-    }
+    summary = [{"type": "summary_text", "text": text} for text in texts_of(item.get("summary"))]
+    return freeze_object({"type": "reasoning", **id, "summary": summary, "encrypted_content": encrypted})
