@@ -19,7 +19,7 @@ from agent.providers.config import ModelConfig
 from agent.providers.history import History
 from agent.providers.prepared import EncodedTools, PreparedRequest, ToolEncoder, members, sampling
 from agent.providers.schemas import object_schema
-from agent.providers.state import ProviderState
+from agent.providers.state import ProviderState, issuer_of
 from agent.runtime.messages import AgentMessage, TextBlock
 from agent.runtime.model import ModelRequest
 from agent.runtime.tools import ToolDefinition
@@ -46,6 +46,7 @@ class MessagesRequests:
 
     def __init__(self, config: ModelConfig) -> None:
         self._config = config
+        self._issuer = issuer_of(config)
         self._head = orjson.dumps({"model": config.model, "stream": True})[:-1]
         self._tools = ToolEncoder(_encode_tool)
         self._history = History(MessagesEncoder())
@@ -57,7 +58,7 @@ class MessagesRequests:
     def prepare(self, request: ModelRequest) -> PreparedRequest:
         """Return the request; raises `StateMismatch`."""
         tools = self._tools.encode(request.tools)
-        state = ProviderState.read(request.model_state, STATE_FORMAT)
+        state = ProviderState.read(request.model_state, STATE_FORMAT, self._issuer)
         instructions, said = _divided(request.messages)
         messages = list(self._history.encode(said, tools.names, state))
         if self._mark:

@@ -11,7 +11,7 @@ from agent.providers.config import ModelConfig
 from agent.providers.history import History, Result, WireCall, kept_result
 from agent.providers.prepared import PreparedRequest, ToolEncoder, members, sampling
 from agent.providers.schemas import object_schema
-from agent.providers.state import ProviderState
+from agent.providers.state import ProviderState, issuer_of
 from agent.runtime.messages import AgentMessage, Base64Source, ImageBlock
 from agent.runtime.model import ModelRequest
 from agent.runtime.tools import ToolDefinition
@@ -25,6 +25,7 @@ class OllamaRequests:
 
     def __init__(self, config: ModelConfig) -> None:
         self._config = config
+        self._issuer = issuer_of(config)
         self._head = orjson.dumps({"model": config.model, "stream": True})[:-1]
         self._tools = ToolEncoder(_encode_tool)
         self._history = History(OllamaEncoder())
@@ -32,7 +33,7 @@ class OllamaRequests:
     def prepare(self, request: ModelRequest) -> PreparedRequest:
         """Return the request; raises `StateMismatch`."""
         tools = self._tools.encode(request.tools)
-        state = ProviderState.read(request.model_state, STATE_FORMAT)
+        state = ProviderState.read(request.model_state, STATE_FORMAT, self._issuer)
         messages = self._history.encode(request.messages, tools.names, state)
         schema = None if request.response_schema is None else object_schema(request.response_schema)
         parts = [self._head, members(options=self._options(request), format=schema)]

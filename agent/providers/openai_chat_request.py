@@ -15,7 +15,7 @@ from agent.providers.openai_chat_history import ChatEncoder, StrictReasoningEnco
 from agent.providers.openai_chat_reasoning import reasoning_rule
 from agent.providers.prepared import EncodedTools, PreparedRequest, ToolEncoder, members, sampling
 from agent.providers.schemas import is_strict, structured_output
-from agent.providers.state import ProviderState
+from agent.providers.state import ProviderState, issuer_of
 from agent.runtime.model import ModelRequest
 from agent.runtime.tools import ToolDefinition
 
@@ -27,6 +27,7 @@ class ChatRequests:
 
     def __init__(self, config: ModelConfig) -> None:
         self._config = config
+        self._issuer = issuer_of(config)
         head = {"model": config.model, "stream": True, "stream_options": {"include_usage": True}}  # P36
         self._head = orjson.dumps(head)[:-1]
         # OpenAI's own newer models refuse max_tokens, and other servers do not know its successor or strict tools.
@@ -44,9 +45,9 @@ class ChatRequests:
     def prepare(self, request: ModelRequest) -> PreparedRequest:
         """Return the request; raises `StateMismatch`."""
         tools = self._tools.encode(request.tools)
-        state = ProviderState.read(request.model_state, STATE_FORMAT)
-        state = replace(state, extras=self._rule.due(request.messages, state.extras) if self._rule is not None else {})
-        messages = self._history.encode(request.messages, tools.names, state)
+        state = ProviderState.read(request.model_state, STATE_FORMAT, self._issuer)
+        due = self._rule.due(request.messages, state.extras) if self._rule is not None else {}
+        messages = self._history.encode(request.messages, tools.names, replace(state, extras=due))
         parts = [self._head, self._settings(request)]
         if tools.encoded:
             parts += (b',"tools":', tools.encoded, members(tool_choice=_tool_choice(request.tool_choice, tools)))

@@ -14,7 +14,7 @@ from agent.providers.history import History
 from agent.providers.openai_responses_history import ResponsesEncoder
 from agent.providers.prepared import EncodedTools, PreparedRequest, ToolEncoder, members, sampling
 from agent.providers.schemas import is_strict, structured_output
-from agent.providers.state import ProviderState
+from agent.providers.state import ProviderState, issuer_of
 from agent.runtime.model import ModelRequest
 from agent.runtime.tools import ToolDefinition
 
@@ -31,6 +31,7 @@ class ResponsesRequests:
 
     def __init__(self, config: ModelConfig) -> None:
         self._config = config
+        self._issuer = issuer_of(config)
         head: dict[str, Any] = {"model": config.model, "stream": True, "store": False}
         official = not config.base_url or is_host(config, "openai.com")
         if not (official and config.model.startswith(_NO_REASONING)):
@@ -44,7 +45,7 @@ class ResponsesRequests:
     def prepare(self, request: ModelRequest) -> PreparedRequest:
         """Return the request; raises `StateMismatch`."""
         tools = self._tools.encode(request.tools)
-        state = ProviderState.read(request.model_state, STATE_FORMAT)
+        state = ProviderState.read(request.model_state, STATE_FORMAT, self._issuer)
         messages, instructions = request.messages, None
         if messages and messages[0].role == "system":
             messages, instructions = messages[1:], messages[0].text.strip() or None

@@ -12,6 +12,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from agent.providers.config import ModelConfig
 from agent.runtime.messages import (
     AgentMessage,
     Base64Source,
@@ -24,6 +25,7 @@ from agent.runtime.messages import (
     UrlSource,
 )
 from agent.runtime.tools import ToolDefinition
+from tests.agent.providers.reading import kept_state
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
@@ -123,10 +125,10 @@ def tool_lists(draw: st.DrawFn) -> tuple[ToolDefinition, ...]:
 def states(
     draw: st.DrawFn,
     messages: Sequence[AgentMessage],
-    format: str,
+    config: ModelConfig,
     extra: Callable[[AgentMessage], st.SearchStrategy[list[Any]]] = lambda message: st.just([]),
 ) -> ModelState | None:
-    """A model state that fits a conversation: the provider's ids of some calls, and `extra(message)` of some answers.
+    """A model state that fits a conversation: provider ids of some calls, and `extra(message)` of some answers.
 
     It has been through JSON, as one from the database.
     """
@@ -142,7 +144,7 @@ def states(
     extras = {message.id: draw(extra(message)) for message in answers if draw(st.integers(0, 2))}
     extras = {id: value for id, value in extras.items() if value}
     parts = {"callIds": ids, "extras": extras}
-    state = ModelState(format=format, data={name: part for name, part in parts.items() if part})
+    state = kept_state(config, **{name: part for name, part in parts.items() if part})
     return ModelState.model_validate_json(state.model_dump_json(by_alias=True))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from agent.providers.config import ModelConfig, ProtocolName
+from agent.providers.registry import state_format
+from agent.providers.state import issuer_of
 from agent.runtime.assembly import AssembledCall, MessageAssembler
 from agent.runtime.cancellation import CancelSignal
 from agent.runtime.messages import (
@@ -49,6 +51,11 @@ def ask(
 def config(url: str, *, protocol: ProtocolName = "openai-chat", model: str = "a-model", **fields: Any) -> ModelConfig:
     values = {"api_key": "sk-TEST-123/+x", "allow_private": True, **fields}
     return ModelConfig(protocol, model, url, **values)
+
+
+def kept_state(config: ModelConfig, **data: Any) -> ModelState:
+    """The model state that the model of `config` makes; `data` are `callIds` and `extras`."""
+    return ModelState(format=state_format(config.protocol), data={"issuer": issuer_of(config)} | data)
 
 
 async def read(model: Model, request: ModelRequest | None = None) -> MessageAssembler:

@@ -16,7 +16,7 @@ from agent.providers.config import ModelConfig
 from agent.providers.transport import Transport
 from agent.runtime.assembly import MessageAssembler
 from agent.runtime.cancellation import CancelSignal
-from agent.runtime.messages import ModelState, Usage
+from agent.runtime.messages import Usage
 from agent.runtime.model import BlockDelta, BlockStart, BlockStop, MessageStop, UsageDetails
 from agent.testing.http_provider import ScriptedAnswer, ScriptedProvider
 from agent.testing.messages_wire import (
@@ -29,7 +29,7 @@ from agent.testing.messages_wire import (
     thinking_block,
     tool_use_block,
 )
-from tests.agent.providers.reading import ask, calls_of, config, read, reasoning_of, text_of, tool, user
+from tests.agent.providers.reading import ask, calls_of, config, kept_state, read, reasoning_of, text_of, tool, user
 
 Answered = Callable[..., Awaitable[MessageAssembler]]
 
@@ -47,8 +47,12 @@ def endpoint(url: str) -> ModelConfig:
 async def answered(transport: Transport) -> Answered:
     """Serve events and read them."""
 
-    async def serve(*events: bytes, request: Any = None, limit: int = 1_000_000, **fields: Any) -> MessageAssembler:
+    async def serve(
+        *events: bytes, request: Any = None, limit: int = 1_000_000, state: Any = None, **fields: Any
+    ) -> MessageAssembler:
         async with ScriptedProvider(ScriptedAnswer(events, **fields)) as provider:
+            if state is not None:
+                request = replace(request, model_state=kept_state(endpoint(provider.url), **state))
             model = AnthropicMessages(endpoint(provider.url), transport, usage_wait=0.2, limit=limit)
             return await read(model, request)
 
@@ -232,9 +236,9 @@ async def test_reasoning_is_kept_exactly_and_in_its_place(answered: Answered) ->
         *(*text_block(2), *text_block(3, "One"), *thinking_block(4, signature="c2Vjb25k")),
         *(*tool_use_block(5, "look", "{}"), *thinking_block(6, "And"), *messages_end("tool_use")),
     ]
-    before = ModelState(format=STATE_FORMAT, data={"extras": {"old": [[0, hidden]], "gone": [[0, hidden]]}})
+    before = {"extras": {"old": [[0, hidden]], "gone": [[0, hidden]]}}
     messages = (user("a"), user("Old", id="old").model_copy(update={"role": "assistant"}), user("b"))
-    answer = await answered(*events, request=ask(*messages, state=before))
+    answer = await answered(*events, request=ask(*messages), state=before)
     assert reasoning_of(answer) == " Hm ☀.\nAnd"
     assert extras_of(answer) == [
         [0, {"type": "thinking", "thinking": " Hm ☀.\n", "signature": "c2lnbmVk"}],

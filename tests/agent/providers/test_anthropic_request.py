@@ -12,7 +12,7 @@ from anthropic.types.message_create_params import MessageCreateParamsStreaming
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.providers.anthropic_request import GOING_ON, OPENING, STATE_FORMAT, MessagesRequests
+from agent.providers.anthropic_request import GOING_ON, OPENING, MessagesRequests
 from agent.providers.config import CacheTtl, ModelConfig
 from agent.providers.history import NO_OUTPUT, NO_RESULT
 from agent.providers.state import StateMismatch
@@ -27,7 +27,7 @@ from agent.runtime.messages import (
 )
 from agent.runtime.model import ModelRequest
 from tests.agent.providers.conversations import PIXEL, conversations, states, tool_lists
-from tests.agent.providers.reading import ask, assistant, call, result, tool, user
+from tests.agent.providers.reading import ask, assistant, call, kept_state, result, tool, user
 from tests.agent.providers.rules_anthropic import check
 from tests.agent.providers.sdk_types import check_type
 
@@ -47,7 +47,7 @@ def body(request: ModelRequest, config: ModelConfig = BARE) -> Any:
 
 
 def state(extras: dict[str, Any] | None = None, ids: dict[str, str] | None = None) -> ModelState:
-    return ModelState(format=STATE_FORMAT, data={"extras": extras or {}, "callIds": ids or {}})
+    return kept_state(BARE, extras=extras or {}, callIds=ids or {})
 
 
 def sent(*messages: AgentMessage, extras: dict[str, Any] | None = None, ids: dict[str, str] | None = None) -> Any:
@@ -325,7 +325,7 @@ def test_every_request_is_legal(data: st.DataObject) -> None:
             "message-answer",
             messages[:end],
             tools,
-            data.draw(states(messages[:end], STATE_FORMAT, extra)),
+            data.draw(states(messages[:end], BARE, extra)),
             tool_choice=data.draw(st.sampled_from([None, "auto", "required", "none", *(tool.name for tool in tools)])),
             response_schema=data.draw(st.sampled_from([None, SCHEMA])),
         )

@@ -18,7 +18,7 @@ from agent.runtime.messages import ModelState, Usage
 from agent.runtime.model import BlockDelta, BlockStart, BlockStop, MessageStop, UsageDetails
 from agent.testing.chat_wire import DONE, chat_chunk, chat_stream
 from agent.testing.http_provider import ScriptedAnswer, ScriptedProvider
-from tests.agent.providers.reading import ask, calls_of, config, read, reasoning_of, text_of, tool, user
+from tests.agent.providers.reading import ask, calls_of, config, kept_state, read, reasoning_of, text_of, tool, user
 
 Answered = Callable[..., Awaitable[MessageAssembler]]
 
@@ -83,7 +83,7 @@ async def test_the_events_have_the_neutral_shape(transport: Transport) -> None:
         BlockStart(4, "tool-call", ours, "look"),
         BlockDelta(4, "tool-call", "{}"),
         BlockStop(4),
-        MessageStop("tool-use", None, ModelState(format="openai-chat/v1", data={"callIds": {ours: "theirs"}})),
+        MessageStop("tool-use", None, kept_state(config(provider.url), callIds={ours: "theirs"})),
     ]
 
 
@@ -400,7 +400,7 @@ async def test_our_tool_names_come_back(transport: Transport) -> None:
     [
         ModelState(format="another/v1", data={"callIds": {}}),
         ModelState(format="openai-chat/v1", data=["callIds"]),
-        ModelState(format="openai-chat/v1", data={"callIds": {"a": 5}}),
+        kept_state(config("https://other.test"), callIds={"a": "b"}),
     ],
 )
 async def test_a_foreign_model_state_fails_visibly_and_sends_nothing(state: ModelState, transport: Transport) -> None:
@@ -409,7 +409,7 @@ async def test_a_foreign_model_state_fails_visibly_and_sends_nothing(state: Mode
         answer = await read(OpenAIChat(config(provider.url), transport), ask(state=state))
         assert provider.requests == []
     assert answer.error is not None
-    assert answer.error.kind == "invalid-request" and "openai-chat/v1" in answer.error.message
+    assert answer.error.kind == "invalid-request" and "model state" in answer.error.message
 
 
 @pytest.mark.parametrize(

@@ -23,13 +23,12 @@ from agent.runtime.messages import (
     AgentMessage,
     Base64Source,
     ImageBlock,
-    ModelState,
     ReasoningBlock,
     TextBlock,
     UrlSource,
 )
 from agent.runtime.model import ModelRequest
-from tests.agent.providers.reading import ask, assistant, call, result, tool, user
+from tests.agent.providers.reading import ask, assistant, call, kept_state, result, tool, user
 from tests.agent.providers.rules_openai import check_turns
 
 BARE = ModelConfig("openai-chat", "a-model", "http://127.0.0.1/v1")
@@ -44,7 +43,7 @@ def body(request: ModelRequest, config: ModelConfig = BARE) -> Any:
 
 
 def sent(*messages: AgentMessage, ids: dict[str, str] | None = None) -> Any:
-    state = ModelState(format="openai-chat/v1", data={"callIds": ids}) if ids else None
+    state = kept_state(BARE, callIds=ids) if ids else None
     return body(ask(*messages, state=state))["messages"]
 
 
@@ -184,7 +183,7 @@ def test_the_provider_sees_its_own_ids_where_they_are_unique() -> None:
 
 
 def test_ids_of_calls_that_are_gone_are_forgotten() -> None:
-    state = ModelState(format="openai-chat/v1", data={"callIds": {"kept": "a", "gone": "b"}})
+    state = kept_state(BARE, callIds={"kept": "a", "gone": "b"})
     assert prepare(ask(user("go"), assistant(call("kept")), state=state)).state.call_ids == {"kept": "a"}
 
 

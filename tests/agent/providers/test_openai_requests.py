@@ -11,9 +11,7 @@ from openai.types.chat.completion_create_params import CompletionCreateParamsStr
 from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
 
 from agent.providers.config import ModelConfig
-from agent.providers.openai_chat_request import STATE_FORMAT as CHAT_STATE
 from agent.providers.openai_chat_request import ChatRequests
-from agent.providers.openai_responses_request import STATE_FORMAT as RESPONSES_STATE
 from agent.providers.openai_responses_request import ResponsesRequests
 from agent.runtime.messages import AgentMessage, ModelState
 from agent.runtime.model import ModelRequest
@@ -78,10 +76,11 @@ def responses_extra(draw: st.DrawFn, message: AgentMessage) -> list[Any]:
 @given(st.data())
 def test_every_chat_request_is_legal(data: st.DataObject) -> None:
     """B08, B09, B23, B35, B40, B53, B85, B87, B88, R34: for whatever a site can hold."""
-    builder = ChatRequests(data.draw(configs("openai-chat")))
+    config = data.draw(configs("openai-chat"))
+    builder = ChatRequests(config)
     messages = data.draw(conversations())
     for end in sorted({data.draw(st.integers(1, len(messages))), len(messages)}):
-        state = data.draw(states(messages, CHAT_STATE, chat_extra))
+        state = data.draw(states(messages, config, chat_extra))
         prepared = builder.prepare(data.draw(requests(messages[:end], state)))
         if not prepared.empty:
             body = json.loads(prepared.body)
@@ -93,10 +92,11 @@ def test_every_chat_request_is_legal(data: st.DataObject) -> None:
 @given(st.data())
 def test_every_responses_request_is_legal(data: st.DataObject) -> None:
     """B43, B44, B46, B53, B85, B87, B88: for whatever a site can hold."""
-    builder = ResponsesRequests(data.draw(configs("openai-responses")))
+    config = data.draw(configs("openai-responses"))
+    builder = ResponsesRequests(config)
     messages = data.draw(conversations())
     for end in sorted({data.draw(st.integers(1, len(messages))), len(messages)}):
-        state = data.draw(states(messages, RESPONSES_STATE, responses_extra))
+        state = data.draw(states(messages, config, responses_extra))
         request = data.draw(requests(messages[:end], state))
         prepared = builder.prepare(request)
         if not prepared.empty:

@@ -12,6 +12,7 @@ import pytest
 
 from agent.providers.openai_responses import OpenAIResponses
 from agent.providers.openai_responses_request import ResponsesRequests
+from agent.providers.state import issuer_of
 from agent.providers.transport import Transport
 from agent.runtime.assembly import MessageAssembler
 from agent.runtime.messages import AgentMessage, ModelState, TextBlock, ToolCallBlock, Usage
@@ -20,7 +21,18 @@ from agent.testing.http_provider import ScriptedAnswer, ScriptedProvider
 from agent.testing.responses_wire import responses_end as end
 from agent.testing.responses_wire import responses_event as event
 from agent.testing.responses_wire import responses_stream, responses_text
-from tests.agent.providers.reading import ask, calls_of, config, read, reasoning_of, result, text_of, tool, user
+from tests.agent.providers.reading import (
+    ask,
+    calls_of,
+    config,
+    kept_state,
+    read,
+    reasoning_of,
+    result,
+    text_of,
+    tool,
+    user,
+)
 
 Answered = Callable[..., Awaitable[MessageAssembler]]
 
@@ -275,7 +287,9 @@ async def next_request(answer: MessageAssembler) -> Any:
     results = [result(call, "ok") for call in message.tool_calls]
     state = answer.stop.model_state
     state = state and ModelState.model_validate_json(state.model_dump_json(by_alias=True))
-    made = ResponsesRequests(config("http://127.0.0.1", protocol="openai-responses"))
+    endpoint = config("http://127.0.0.1", protocol="openai-responses")  # no longer the one that answered
+    state = state and kept_state(endpoint, **{**state.data, "issuer": issuer_of(endpoint)})
+    made = ResponsesRequests(endpoint)
     return json.loads(made.prepare(ask(user("go"), message, *results, state=state)).body)
 
 
@@ -306,9 +320,8 @@ async def test_our_tool_names_and_the_ids_of_the_provider_come_back(answered: An
     answer = await answered(done(0, **call_item("local_look")), end(), request=request)
     (call,) = calls_of(answer)
     assert call.name == "local.look" and call.call_id.startswith("call_") and answer.stop is not None
-    assert answer.stop.model_state == ModelState(
-        format="openai-responses/v1", data={"callIds": {call.call_id: "call_local_look"}}
-    )
+    assert answer.stop.model_state is not None and answer.stop.model_state.format == "openai-responses/v1"
+    assert answer.stop.model_state.data["callIds"] == {call.call_id: "call_local_look"}
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from agent.providers.config import ModelConfig
-from agent.providers.openai_responses_request import STATE_FORMAT, ResponsesRequests
-from agent.runtime.messages import AgentMessage, Base64Source, ImageBlock, ModelState, ReasoningBlock, TextBlock
+from agent.providers.openai_responses_request import ResponsesRequests
+from agent.runtime.messages import AgentMessage, Base64Source, ImageBlock, ReasoningBlock, TextBlock
 from agent.runtime.model import ModelRequest
-from tests.agent.providers.reading import ask, assistant, call, result, tool, user
+from tests.agent.providers.reading import ask, assistant, call, kept_state, result, tool, user
 
 BARE = ModelConfig("openai-responses", "a-model", "http://127.0.0.1/v1")
 THOUGHT = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "ENC"}
@@ -27,7 +27,7 @@ def body(request: ModelRequest, config: ModelConfig = BARE) -> Any:
 
 def items(*messages: AgentMessage, **extras: list[Any]) -> list[Any]:
     """What goes out of some messages; `extras` are what the state holds of the answers `a1`, `a2`, …."""
-    state = ModelState(format=STATE_FORMAT, data={"extras": extras}) if extras else None
+    state = kept_state(BARE, extras=extras) if extras else None
     made: list[Any] = body(ask(*messages, state=state))["input"]
     return made
 
@@ -186,6 +186,6 @@ def test_answers_that_meet_become_one_text_unless_they_have_a_phase() -> None:
 
 def test_what_the_conversation_lost_is_forgotten() -> None:
     """R28: the state holds what belongs to the messages of the request."""
-    state = ModelState(format=STATE_FORMAT, data={"callIds": {"one": "x", "gone": "y"}, "extras": {"a9": [THOUGHT]}})
+    state = kept_state(BARE, callIds={"one": "x", "gone": "y"}, extras={"a9": [THOUGHT]})
     kept = ResponsesRequests(BARE).prepare(ask(user("go"), assistant(ONE), state=state)).state
     assert (dict(kept.call_ids), dict(kept.extras)) == ({"one": "x"}, {})
