@@ -55,7 +55,6 @@ class Channel:
         self._markdown: MarkdownRun | None = None
         self._rendering: asyncio.Task[None] | None = None
         self._hurry = asyncio.Event()
-        self._unrendered = False
 
     def publish(self, events: Sequence[Event]) -> None:
         """Take in a batch of events and hand it to all readers."""
@@ -92,7 +91,7 @@ class Channel:
         """Give a reader the state of the run, and the HTML that goes with it."""
         self.flush(but=reader)  # the snapshot has what is held
         reader.outbox.put(snapshot_frame(self.state), self.state.execution_id)
-        if reader.format == "html" and not self._unrendered:
+        if reader.format == "html":
             if self._markdown is None:
                 self._markdown = MarkdownRun(self.state)
                 self._wake_renderer()
@@ -106,8 +105,6 @@ class Channel:
             await asyncio.wait({self._rendering}, timeout=seconds)
 
     def _render(self, events: Sequence[Event]) -> None:
-        if self._unrendered:
-            return
         if self._markdown is None:
             self._markdown = MarkdownRun(self.state)
         else:
@@ -121,10 +118,10 @@ class Channel:
     async def _render_soon(self, markdown: MarkdownRun) -> None:
         while markdown.dirty:
             try:
-                frames = markdown.take(await asyncio.to_thread(markdown.tick))
-            except Exception:  # looks must not decide whether a turn is stored; the page then shows the bare text
+                frames = await markdown.tick()
+            except Exception:  # looks must not decide whether a turn is stored
                 logger.exception("run %s could not be rendered", self.state.execution_id)
-                self._markdown, self._unrendered = None, True
+                self._markdown = None  # the next event begins anew; after the last one the page shows the bare text
                 return
             for reader in self._readers():
                 if reader.format == "html":

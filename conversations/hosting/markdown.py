@@ -1,13 +1,14 @@
 """The Markdown of one live run, rendered once for all readers of `format: "html"`.
 
-`feed` runs on the loop and only notes text; `tick` does the work and runs in a thread, one at a time; `take` runs on
-the loop again and remembers what was sent, so that a late reader gets the same parts.
+What is open, what grew and what was sent is known and changed on the loop alone; a tick hands single blocks to a
+thread, which touches nothing else. What was sent is remembered, so that a late reader gets the same parts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TypeAlias
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeAlias
 
 import orjson
 
@@ -17,9 +18,16 @@ from agent.runtime.state import ExecutionState
 from conversations.rendering import BlockStream, Part
 
 Key: TypeAlias = tuple[str, int]
-Rendered: TypeAlias = list[tuple[Key, Part]]
 
 SHOWN = ("text", "reasoning")
+
+
+class _Due(NamedTuple):
+    """A block that is to be rendered now, for the last time if it `stopped`."""
+
+    key: Key
+    stream: BlockStream
+    stopped: bool
 
 
 class MarkdownRun:
@@ -65,29 +73,28 @@ class MarkdownRun:
             elif isinstance(event, ev.TERMINAL):
                 self._stopped |= self._open
 
-    def tick(self) -> Rendered:
-        """Render what was noted since the last tick; runs in a thread."""
-        fed, self._fed = self._fed, set()
-        stopped, self._stopped = self._stopped, set()
-        rendered: Rendered = []
-        for key in sorted(fed | stopped | self._behind()):
-            stream = self._streams[key]
-            rendered += [(key, part) for part in (stream.finish() if key in stopped else stream.tick())]
-        self._open -= stopped
-        return rendered
-
-    def take(self, rendered: Rendered) -> list[bytes]:
-        """Return the frames of a tick, and remember them for those who come late."""
-        frames = []
-        for key, part in rendered:
-            frame = self._sent.setdefault(key, {})[part.part] = self._frame(key, part)
-            frames.append(frame)
-        return frames
+    async def tick(self) -> list[bytes]:
+        """Return the frames of what was noted since the last tick; one call at a time."""
+        parts = await asyncio.to_thread(_render, self._due())
+        return [self._keep(key, part) for key, part in parts]
 
     def replay(self) -> Iterator[bytes]:
         """Return the frames that bring a late reader to where the others are."""
         for parts in self._sent.values():
             yield from parts.values()
+
+    def _due(self) -> list[_Due]:
+        keys = sorted(self._fed | self._stopped | self._behind())
+        due = [_Due(key, self._streams[key], key in self._stopped) for key in keys]
+        self._open -= self._stopped
+        self._fed.clear()
+        self._stopped.clear()
+        return due
+
+    def _keep(self, key: Key, part: Part) -> bytes:
+        """Return the frame of a part, and remember it for those who come late."""
+        frame = self._sent.setdefault(key, {})[part.part] = self._frame(key, part)
+        return frame
 
     def _add(self, event: ev.MessagesAdded) -> None:
         for message in event.messages[event.from_index :]:
@@ -128,3 +135,7 @@ class MarkdownRun:
                 "final": part.final,
             }
         )
+
+
+def _render(due: Iterable[_Due]) -> list[tuple[Key, Part]]:
+    return [(key, part) for key, stream, stopped in due for part in (stream.finish() if stopped else stream.tick())]
