@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from uuid import UUID
 
 from conversations.api.serving import release_thread
@@ -29,13 +29,20 @@ class EventStream:
     """What one reader is sent of one run, until the run has ended or the reader has no right to it any more."""
 
     def __init__(
-        self, host: ExecutionHost, credential: Credential, execution_id: UUID, seen: int | None, client_id: str | None
+        self,
+        host: ExecutionHost,
+        credential: Credential,
+        execution_id: UUID,
+        seen: int | None,
+        client_id: str | None,
+        cut_off: Callable[[], None] | None = None,
     ) -> None:
         self._host = host
         self._credential = credential
         self._execution_id = execution_id
         self._seen = seen
         self._client_id = client_id
+        self._cut_off = cut_off
         self._subscriber: Subscriber | None = None
         self._waiting: asyncio.Task[bytes] | None = None
 
@@ -44,7 +51,7 @@ class EventStream:
         request = asyncio.current_task()
         assert request is not None
         request.add_done_callback(lambda _: self.close())  # Django does not close a generator whose reader went away
-        subscriber = self._subscriber = Subscriber(self._host, self._credential)
+        subscriber = self._subscriber = Subscriber(self._host, self._credential, self._cut_off)
         release_thread()
         try:
             await subscriber.subscribe(execution_id=self._execution_id, seen=self._seen)

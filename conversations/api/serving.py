@@ -30,6 +30,13 @@ def host_of(request: HttpRequest) -> ExecutionHost:
     return host
 
 
+def cut_off_of(request: HttpRequest) -> Callable[[], None] | None:
+    """Return what drops the connection of a request with all that its reader has not taken."""
+    scope: dict[str, Any] = getattr(cast(Any, request), "scope", {})
+    cut_off: Callable[[], None] | None = scope.get("par.cut_off")
+    return cut_off
+
+
 async def in_database(request: HttpRequest, job: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """Return what `job` returns; under `serve` it leaves no connection open for as long as the request lasts."""
     host = find_host(request)

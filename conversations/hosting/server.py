@@ -83,8 +83,8 @@ class BoundedRequest(WebRequest):
         super().connectionLost(reason)
 
     def cut_off(self) -> None:
-        """Drop the connection with what is not sent yet."""
-        if self.channel is not None:
+        """Drop the connection with what is not sent yet, if there is an answer that has not ended."""
+        if getattr(self, "channel", None) is not None:
             self.channel.transport.abortConnection()
 
     def _release(self) -> None:
@@ -163,6 +163,7 @@ class HostServer(Server):
         writable = getattr(protocol, "writable", None)
         if writable is not None and not writable.is_set():
             await writable.wait()
+        scope["par.cut_off"] = protocol.cut_off
 
     def shutdown(self) -> None:
         """Begin to drain; the second time, stop waiting for runs."""

@@ -1,7 +1,8 @@
 """Daphne's websocket, made to push back on both sides and to send without a detour.
 
 * Sending: a socket registers itself as Twisted's producer, so it knows when its write buffer is full. While nothing is
-  buffered a frame goes to the kernel at once; Twisted alone would wait for the next turn of the loop.
+  buffered a frame goes to the kernel at once; Twisted alone would wait for the next turn of the loop. While it
+  is full, only the latest of the client's pings is remembered to be answered, as RFC 6455 allows.
 * Receiving: when `INBOUND_LIMIT` frames wait for a consumer, the transport stops reading.
 """
 
@@ -34,6 +35,7 @@ class FlowControlProtocol(WebSocketProtocol):
 
     writable: asyncio.Event | None = None
     held = False
+    unanswered: bytes | None = None
     maxMessagePayloadSize: int
     maxFramePayloadSize: int
 
@@ -89,16 +91,30 @@ class FlowControlProtocol(WebSocketProtocol):
             self.writable.clear()
 
     def resumeProducing(self) -> None:
+        self.stopProducing()
+        ping, self.unanswered = self.unanswered, None
+        if ping is not None:
+            self.sendPong(ping)
+
+    def stopProducing(self) -> None:
         if self.writable is not None:
             self.writable.set()
 
-    stopProducing = resumeProducing
+    def onPing(self, payload: bytes) -> None:
+        if self.writable is None or self.writable.is_set():
+            self.sendPong(payload)
+        else:
+            self.unanswered = payload
+
+    def cut_off(self) -> None:
+        """Drop the connection with what is not sent yet."""
+        self.transport.abortConnection()
 
     def onClose(self, wasClean: bool, code: int | None, reason: str | None) -> None:
         if self in self.factory.server_class.connections:  # else it was refused before there was an application
             super().onClose(wasClean, code, reason)
         self.closed.set()
-        self.resumeProducing()  # autobahn unregisters the producer before it drops a connection
+        self.stopProducing()  # autobahn unregisters the producer before it drops a connection
 
     def onMessage(self, payload: bytes, isBinary: bool) -> None:
         super().onMessage(payload, isBinary)

@@ -5,6 +5,7 @@ The websocket and the server-sent events are both built on it. Whoever owns a `S
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -15,24 +16,28 @@ from conversations.credentials import Credential
 from conversations.exceptions import Unauthorized
 from conversations.hosting.hub import Format, Reader, snapshot_frame
 from conversations.hosting.jobs import Found
-from conversations.hosting.outbox import Outbox
+from conversations.hosting.outbox import Ended, Outbox
 
 if TYPE_CHECKING:
     from conversations.hosting.host import ExecutionHost
 
-EXPIRED = b""
+PATIENCE = 2.0  # seconds
 
 
 class Subscriber:
-    """One open connection: everything that is said to it goes through `outbox` and is taken with `next`."""
+    """One open connection: everything that is said to it goes through `outbox` and is taken with `next`.
 
-    def __init__(self, host: ExecutionHost, credential: Credential) -> None:
+    `cut_off` drops the connection with all that the client has not read yet.
+    """
+
+    def __init__(self, host: ExecutionHost, credential: Credential, cut_off: Callable[[], None] | None = None) -> None:
         self.host = host
         self.credential = credential
         self.user = credential.user
         self.outbox = Outbox()
         self.client_ids: set[str] = set()
         self.gone = False
+        self._cut_off = cut_off
         self._readers: dict[str, Reader] = {}
         host.subscribers.add(self)
 
@@ -44,22 +49,30 @@ class Subscriber:
             self.host.hub.remove(reader)
         self._readers.clear()
 
-    def expire(self) -> None:
-        """End the connection, because its sign-in is over: what waits is still sent, and nothing more."""
+    def expire(self, *last: bytes) -> None:
+        """End the connection, because its sign-in is over: nothing is sent any more but these `last` frames.
+
+        Whoever does not read is cut off after `PATIENCE`, with what its socket was given already.
+        """
+        if self.gone:
+            return
         self.close()
-        self.outbox.put(EXPIRED)
+        self.outbox.end(*last)
+        if self._cut_off is not None:
+            asyncio.get_running_loop().call_later(PATIENCE, self._cut_off)
 
     async def next(self) -> bytes:
         """Return the next frame; snapshots for what was dropped are put in. Raises `Unauthorized` after `expire`."""
         while True:
-            frame = await self.outbox.next()
-            if frame is None:
-                for execution_id in self.outbox.take_owed():
-                    await self._make_good(execution_id)
-            elif frame is EXPIRED:
-                raise Unauthorized("sign in again")
-            else:
+            try:
+                frame = await self.outbox.next()
+            except Ended:
+                raise Unauthorized("sign in again") from None
+            if frame is not None:
                 return frame
+            with self.outbox.replacing() as owed:
+                for execution_id in owed:
+                    await self._make_good(execution_id)
 
     async def subscribe(
         self,

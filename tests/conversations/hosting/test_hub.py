@@ -18,7 +18,7 @@ from conversations.hosting.hub import Channel, EventHub, Reader
 from conversations.hosting.outbox import Outbox
 from conversations.hosting.subscriber import Subscriber
 
-SMALL = 500  # bytes of an outbox: two events
+SMALL = 700  # bytes of an outbox: two events
 
 
 class Run:
