@@ -154,6 +154,7 @@ class HostServer(Server):
         scope.setdefault("asgi", {"version": "3.0"})
         scope["par.host"] = self.host
         scope["par.offer"] = getattr(protocol, "offer", None)
+        scope["par.cut_off"] = protocol.cut_off
         coroutine = self.application(scope, queue.get, partial(self.handle_reply, protocol))
         self.connections[protocol]["application_instance"] = asyncio.ensure_future(coroutine)
         return queue
@@ -163,7 +164,6 @@ class HostServer(Server):
         writable = getattr(protocol, "writable", None)
         if writable is not None and not writable.is_set():
             await writable.wait()
-        scope["par.cut_off"] = protocol.cut_off
 
     def shutdown(self) -> None:
         """Begin to drain; the second time, stop waiting for runs."""
