@@ -116,14 +116,16 @@ class ModelEndpoint(models.Model):
 
 
 def read_headers(text: str) -> tuple[tuple[str, str], ...]:
-    """Return the headers in a text of one “Name: value” a line; raises `ValidationError`."""
-    found = []
+    """Return the headers in a text of one “Name: value” a line; raises `ValidationError`, also for a double one."""
+    found: dict[str, tuple[str, str]] = {}
     for line in filter(str.strip, text.splitlines()):
         name, colon, value = line.partition(":")
         if not colon or not _HEADER_NAME.fullmatch(name.strip()) or not value.strip().isprintable():
             raise ValidationError({"headers": "Write one header a line, as in “X-Team: research”."})
-        found.append((name.strip(), value.strip()))
-    return tuple(found)
+        if name.strip().lower() in found:
+            raise ValidationError({"headers": f"“{name.strip()}” is there twice; only one of them could be sent."})
+        found[name.strip().lower()] = (name.strip(), value.strip())
+    return tuple(found.values())
 
 
 def _is_private(host: str) -> bool:

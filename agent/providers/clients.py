@@ -140,32 +140,39 @@ def is_host(config: ModelConfig, *domains: str) -> bool:
 
 
 def _openai_headers(config: ModelConfig, omit: Any) -> dict[str, Any]:
-    return {
-        **_ambient("OPENAI_CUSTOM_HEADERS", omit),
+    own = {
         "Authorization": f"Bearer {config.api_key}" if config.api_key else omit,
         "OpenAI-Organization": config.organization or omit,
         "OpenAI-Project": omit,
         "Accept": _STREAM,
         **_COMMON,
-        **dict(config.headers),
     }
+    return _merged(_ambient("OPENAI_CUSTOM_HEADERS", omit), own, config)
 
 
 def _anthropic_headers(config: ModelConfig, omit: Any) -> dict[str, Any]:
-    return {
-        **_ambient("ANTHROPIC_CUSTOM_HEADERS", omit),
+    own = {
         "Authorization": omit,
         "X-Api-Key": config.api_key or omit,
         "anthropic-version": ANTHROPIC_VERSION,
         "Accept": _STREAM,
         **_COMMON,
-        **dict(config.headers),
     }
+    return _merged(_ambient("ANTHROPIC_CUSTOM_HEADERS", omit), own, config)
 
 
 def _plain_headers(config: ModelConfig) -> dict[str, str]:
     key = {"Authorization": f"Bearer {config.api_key}"} if config.api_key else {}
-    return {**key, "Accept": "application/x-ndjson, application/json", **_COMMON, **dict(config.headers)}
+    return _merged({}, {**key, "Accept": "application/x-ndjson, application/json", **_COMMON}, config)
+
+
+def _merged(ambient: dict[str, Any], own: dict[str, Any], config: ModelConfig) -> dict[str, Any]:
+    """Return the headers of an endpoint: its own ones replace ours however they are spelled, in our spelling."""
+    spelling = {name.lower(): name for name in (*ambient, *own)}
+    headers: dict[str, Any] = {}
+    for name, value in (*ambient.items(), *own.items(), *config.headers):
+        headers[spelling.setdefault(name.lower(), name)] = value
+    return headers
 
 
 def _ambient(variable: str, omit: Any) -> dict[str, Any]:

@@ -10,7 +10,9 @@ from contextlib import closing
 
 import pytest
 
+from agent.providers.config import ProtocolName
 from agent.providers.openai_chat import OpenAIChat
+from agent.providers.registry import build_model
 from agent.providers.transport import MAX_ERROR_BODY, Transport
 from agent.runtime.cancellation import CancelSignal
 from agent.runtime.model import BlockDelta
@@ -181,6 +183,26 @@ async def test_only_what_was_configured_is_sent(transport: Transport, monkeypatc
     assert with_key["openai-organization"] == "ours"
     assert "authorization" not in without_key and "openai-organization" not in without_key
     assert "ambient" not in str(with_key) + str(without_key)
+
+
+@pytest.mark.parametrize("protocol", ["openai-chat", "openai-responses", "anthropic-messages", "ollama-chat"])
+@pytest.mark.parametrize("key", ["", KEY])
+@pytest.mark.parametrize(
+    "name", ["authorization", "AUTHORIZATION", "x-API-key", "user-agent", "ACCEPT", "openai-organization", "X-Team"]
+)
+async def test_a_header_of_the_operator_replaces_ours_however_it_is_spelled(
+    transport: Transport, protocol: ProtocolName, key: str, name: str
+) -> None:
+    async with ScriptedProvider(ScriptedAnswer()) as provider:
+        endpoint = config(provider.url, protocol=protocol, api_key=key, headers=((name, "the operator's"),))
+        await read(build_model(endpoint, transport))
+        received = provider.requests[0].headers
+    assert received[name.lower()] == "the operator's"
+    assert (KEY in str(received)) == (key == KEY and not _carries_the_key(protocol, name))
+
+
+def _carries_the_key(protocol: ProtocolName, name: str) -> bool:
+    return name.lower() == ("x-api-key" if protocol == "anthropic-messages" else "authorization")
 
 
 async def test_calls_that_were_read_to_the_end_share_a_connection(transport: Transport) -> None:
