@@ -13,9 +13,10 @@ from typing import Any, ClassVar
 import orjson
 
 from agent.providers.decoding import Blocks, is_json, tolerant_json
-from agent.providers.failures import Scrubber
+from agent.providers.failures import Scrubber, from_garbage
 from agent.providers.prepared import PreparedRequest
-from agent.runtime.model import BlockDelta, ModelEvent, StreamError
+from agent.runtime.messages import Usage
+from agent.runtime.model import BlockDelta, ModelEvent, StreamError, UsageDetails
 from agent.runtime.values import clean_text
 
 DONE = b"[DONE]"
@@ -26,7 +27,7 @@ _UNREADABLE = "the provider sent {} that cannot be read"
 class AnswerDecoder:
     """The state of one answer; `finished` once it has its finish reason, `ended` once nothing more is to be read."""
 
-    __slots__ = ("_blocks", "_prepared", "_scrub", "ended", "finished")
+    __slots__ = ("_blocks", "_prepared", "_scrub", "counted", "ended", "finished")
 
     # What a payload is called in messages, and whether the mark of a stream's end means something.
     unit: ClassVar[str] = "an event"
@@ -38,6 +39,7 @@ class AnswerDecoder:
         self._blocks = Blocks()
         self.finished = False
         self.ended = False
+        self.counted = False  # something, since somebody last looked
 
     def decode(self, payloads: Sequence[bytes]) -> list[ModelEvent]:
         """Return the events of some payloads of the stream."""
@@ -64,9 +66,9 @@ class AnswerDecoder:
         """Return the events of an answer that came in one piece, from a server that does not stream."""
         out: list[ModelEvent] = []
         try:
-            answer = orjson.loads(body)
+            answer = tolerant_json(body)
         except ValueError:
-            self._fail(StreamError("the provider answered with something that is no JSON"), out)
+            self._fail(from_garbage(body, "an answer", self._scrub), out)
         else:
             self._whole(answer, out)
         return out
@@ -91,7 +93,12 @@ class AnswerDecoder:
 
     def failure(self, error: StreamError) -> StreamError:
         """Return an error with what was spent before it."""
-        return error
+        usage, details = self.spent()
+        return replace(error, usage=usage, details=details)
+
+    def spent(self) -> tuple[Usage | None, UsageDetails | None]:
+        """Return what the provider has counted so far, None where it counted nothing."""
+        return None, None
 
     def _piece(self, value: Any) -> str | None:
         """Return the text that `value` adds to the open text block, if it does nothing else.
@@ -131,7 +138,7 @@ class AnswerDecoder:
             try:
                 value = tolerant_json(payload)
             except ValueError:
-                self._fail(StreamError(f"the provider sent {self.unit} that is no JSON", retryable=True), out)
+                self._fail(from_garbage(payload, self.unit, self._scrub), out)
             else:
                 self._value(value, out)
 

@@ -8,9 +8,11 @@ from typing import Any, Literal, TypeAlias
 import orjson
 
 from agent.runtime import ids
-from agent.runtime.messages import MAX_SAFE_INTEGER, Usage
+from agent.runtime.messages import Usage
 from agent.runtime.model import BlockDelta, BlockStart, BlockStop, ModelEvent, UsageDetails
 from agent.runtime.values import clean_text
+
+MAX_COUNT = 10**12  # no call has more tokens, and all that is made of such numbers can be kept
 
 TextKind: TypeAlias = Literal["text", "reasoning"]
 
@@ -79,7 +81,11 @@ def joined_halves(text: str) -> str:
 
 
 def tolerant_json(payload: bytes) -> Any:
-    """Return what a payload holds that orjson refused: half an emoji, bytes that are no UTF-8; raises `ValueError`."""
+    """Return what a payload holds, also what orjson refuses: half an emoji, no UTF-8; raises `ValueError`."""
+    try:
+        return orjson.loads(payload)
+    except ValueError:
+        pass
     try:
         return json.loads(payload.decode("utf-8", "replace"))
     except RecursionError:
@@ -99,7 +105,7 @@ def count(value: Any) -> int | None:
     """Return a number of tokens as it can be kept, None for anything else."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    return value if type(value) is int and 0 <= value <= MAX_SAFE_INTEGER else None
+    return min(value, MAX_COUNT) if type(value) is int and value >= 0 else None
 
 
 def usage_of(given: Any, made: Any, total: Any) -> Usage | None:
@@ -107,7 +113,7 @@ def usage_of(given: Any, made: Any, total: Any) -> Usage | None:
     given, made, total = count(given), count(made), count(total)
     if given is None and made is None:
         return None
-    sum_of_both = min((given or 0) + (made or 0), MAX_SAFE_INTEGER)
+    sum_of_both = (given or 0) + (made or 0)
     return Usage(
         input_tokens=given or 0,
         output_tokens=made or 0,
@@ -115,10 +121,12 @@ def usage_of(given: Any, made: Any, total: Any) -> Usage | None:
     )
 
 
-def details_of(*, cached: Any = None, written: Any = None, reasoning: Any = None) -> UsageDetails | None:
+def details_of(
+    *, cached: Any = None, written: Any = None, reasoning: Any = None, written_for_an_hour: Any = None
+) -> UsageDetails | None:
     """Return how the tokens divide, None where nothing is known of it."""
-    counts = [count(value) for value in (cached, written, reasoning)]
-    return None if counts == [None] * 3 else UsageDetails(*(value or 0 for value in counts))
+    counts = [count(value) for value in (cached, written, reasoning, written_for_an_hour)]
+    return None if counts == [None] * 4 else UsageDetails(*(value or 0 for value in counts))
 
 
 def member(value: Any, *path: str) -> Any:

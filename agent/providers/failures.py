@@ -215,6 +215,16 @@ def from_error_object(error: Any, scrub: Scrubber) -> StreamError:
     return _judged(status, error, _detail(error) or "the provider reported an error without a text", scrub, None)
 
 
+def from_garbage(payload: bytes, unit: str, scrub: Scrubber) -> StreamError:
+    """Return the neutral form of what came in place of JSON: the words of a proxy or of a server that gave up (B22)."""
+    text = payload[: 4 * MAX_MESSAGE].decode("utf-8", "replace").strip()
+    message = f"the provider sent {unit} that is no JSON"
+    if text.startswith("<"):
+        return StreamError(message)  # a page; it stays one
+    message = message if text.startswith(("{", "[", '"')) else f"{message}: {text}"
+    return _judged(500, {"code": text}, message, scrub, None)
+
+
 def _judged(status: int, error: Any, text: str, scrub: Scrubber, wait: float | None) -> StreamError:
     said = [error.get(key) for key in ("code", "type")] if isinstance(error, dict) else []
     codes = {code.lower() for code in said if isinstance(code, str)}

@@ -106,12 +106,11 @@ class _ErrorBody(httpx2.AsyncByteStream):
 class Answer:
     """The open answer of a provider to one call."""
 
-    __slots__ = ("_content", "_scrub", "content_type")
+    __slots__ = ("_content", "_scrub")
 
     def __init__(self, answer: aiohttp.ClientResponse, scrub: Scrubber) -> None:
         self._content = answer.content
         self._scrub = scrub
-        self.content_type = answer.content_type
 
     @property
     def over(self) -> bool:
