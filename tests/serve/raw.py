@@ -12,7 +12,8 @@ from contextlib import asynccontextmanager, suppress
 from tests.site import Site
 
 ANSWER_WITHIN = 20.0
-CLOSE = 0x8
+TEXT, CLOSE = 0x1, 0x8
+NARROW = 8 * 1024  # bytes that the kernel keeps for a client that does not read
 
 
 class RawSocket:
@@ -26,6 +27,27 @@ class RawSocket:
         self._writer.write(data)
         with suppress(ConnectionError):  # the server may have closed while we still talk
             await self._writer.drain()
+
+    def give(self, data: bytes) -> None:
+        """Hand over everything to the kernel or to our own buffer, and wait for nobody to take it."""
+        self._writer.write(data)
+
+    async def texts(self, count: int) -> list[bytes]:
+        """Return the next text frames."""
+        found: list[bytes] = []
+        async with asyncio.timeout(ANSWER_WITHIN):
+            while len(found) < count:
+                opcode, payload = await self.frame()
+                if opcode == TEXT:
+                    found.append(payload)
+        return found
+
+    async def frame(self) -> tuple[int, bytes]:
+        """Return the opcode and the content of the next frame."""
+        opcode, length = await self._reader.readexactly(2)
+        if length > 125:
+            length = int.from_bytes(await self._reader.readexactly(2 if length == 126 else 8), "big")
+        return opcode & 0xF, await self._reader.readexactly(length)
 
     async def rest(self) -> bytes:
         """Return everything until the server closes."""
@@ -51,11 +73,8 @@ class RawSocket:
         async with asyncio.timeout(ANSWER_WITHIN):
             with suppress(ConnectionError, asyncio.IncompleteReadError):
                 while True:
-                    opcode, length = await self._reader.readexactly(2)
-                    if length == 126:
-                        length = int.from_bytes(await self._reader.readexactly(2), "big")
-                    payload = await self._reader.readexactly(length)
-                    if opcode & 0xF == CLOSE:
+                    opcode, payload = await self.frame()
+                    if opcode == CLOSE:
                         return int.from_bytes(payload[:2], "big")
         return None
 
@@ -68,8 +87,12 @@ class RawSocket:
 
 @asynccontextmanager
 async def raw(site: Site) -> AsyncIterator[RawSocket]:
-    """A fresh connection that has said nothing yet."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+    """A fresh connection that has said nothing yet. What it does not read soon fills the buffers on the way."""
+    made = socket.socket()
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, NARROW)
+    made.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(made, ("127.0.0.1", site.port))
+    reader, writer = await asyncio.open_connection(sock=made, limit=NARROW)
     try:
         yield RawSocket(reader, writer)
     finally:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from websockets.exceptions import ConnectionClosed
@@ -287,6 +289,72 @@ async def test_handshakes_that_never_end_hold_up_nobody(site: Site, token: str) 
                 await each.send(head[:at] if at == len(head) // 2 else head[at - 1 : at])
             async with bystander(site, token):
                 pass
+
+
+BRACKETS = "[" + "[]," * 330_000 + "1]"
+HELD_UP = 2.0  # seconds, of a second client's ping
+PINGS, COMMANDS = 120_000, 40_000
+MOST_OF_A_FLOOD = 8.0  # MiB
+
+
+async def test_a_megabyte_of_brackets_is_refused_at_once(site: Site, token: str) -> None:
+    """B73: reading one would take the process a second and more, over the websocket as over HTTP."""
+    name = str(uuid4())
+    result = '"callId": "c", "result": %s}' % BRACKETS
+    body, path = "{" + result, f"/ai/executions/{name}/tool-results"
+    command = '{"type": "tool-result", "id": "1", "executionId": "%s", %s' % (name, result)
+    async with program(site, token) as loud, program(site, token) as quiet, browser(site, token) as http:
+        headers = {"content-type": "application/json"}
+        posts = [asyncio.create_task(http.post(path, content=body, headers=headers)) for _ in range(4)]
+        for _ in range(8):
+            await loud.connection.send(command)
+        before = time.monotonic()
+        while not all(post.done() for post in posts):
+            assert (await quiet.command(type="ping"))["type"] == "ack"
+            assert time.monotonic() - before < HELD_UP
+            before = time.monotonic()
+        answers = [await loud.receive() for _ in range(8)]
+        assert {(answer["id"], answer["code"]) for answer in answers} == {
+            ("1", "INVALID_ARGUMENT"),
+            ("1", "RATE_LIMITED"),
+        }
+        assert {(await post).status_code for post in posts} == {400}
+
+
+async def quiet(site: Site) -> None:
+    """Wait until the server has nothing to do any more."""
+    async with asyncio.timeout(60):
+        before, now = 0.0, site.cpu()
+        while now - before > 0.1:
+            await asyncio.sleep(0.5)
+            before, now = now, site.cpu()
+
+
+async def test_pings_of_a_client_that_does_not_read_cost_nothing(site: Site, token: str) -> None:
+    """Of all of them the last one is answered; and commands are heard meanwhile."""
+    async with bystander(site, token) as other, raw_websocket(site, token) as loud:
+        before = site.memory()
+        loud.give(frame(b"x" * 125, opcode=0x9) * PINGS + frame(b"the last one", opcode=0x9))
+        ack = await other.say("Tell me a long story")
+        loud.give(frame(json.dumps({"type": "cancel", "id": "1", "executionId": ack["executionId"]}).encode()))
+        assert (await other.finished(ack["executionId"])).status == "cancelled"
+        await quiet(site)
+        assert site.memory() < before + MOST_OF_A_FLOOD
+        async with asyncio.timeout(60):
+            while await loud.frame() != (0xA, b"the last one"):
+                pass
+
+
+async def test_commands_of_a_client_that_does_not_read_wait(site: Site, token: str) -> None:
+    """They are taken when it reads on, and each is answered."""
+    async with bystander(site, token), raw_websocket(site, token) as loud:
+        await loud.texts(1)
+        before = site.memory()
+        loud.give(PING * COMMANDS)
+        await quiet(site)
+        assert site.memory() < before + MOST_OF_A_FLOOD
+        answers = await loud.texts(COMMANDS)
+    assert {json.loads(answer).get("code") for answer in answers} == {None, "RATE_LIMITED"}
 
 
 async def test_nothing_is_left_of_all_these_clients(site: Site, token: str) -> None:
