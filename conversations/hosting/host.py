@@ -20,24 +20,21 @@ from agent.providers.transport import Transport
 from agent.runtime.exceptions import AgentError, InvalidState
 from agent.runtime.interrupts import Decision
 from agent.runtime.model import Model
-from agent.runtime.ports import ToolDecision
-from agent.runtime.registry import ToolRegistry
-from agent.runtime.runtime import AgentRuntime
 from agent.runtime.state import ExecutionState
-from agent.runtime.tools import ToolDefinition, ToolInvocation
 from conversations.bodies import ToolResultBody
 from conversations.credentials import holding
 from conversations.exceptions import Draining
 from conversations.hosting.answers import Answer, Answers, Question
-from conversations.hosting.audit import AuditHook, AuditTrail
+from conversations.hosting.audit import AuditTrail
 from conversations.hosting.executor import DatabaseExecutor
 from conversations.hosting.hub import EventHub
 from conversations.hosting.jobs import Found, Jobs
 from conversations.hosting.markdown import MarkdownRun
-from conversations.hosting.models import model_of_run
-from conversations.hosting.pictures import PICTURE_LIMITS, fetch_pictures, has_addresses
+from conversations.hosting.pictures import PICTURE_LIMITS
+from conversations.hosting.places import Places
 from conversations.hosting.run import HostedRun
-from conversations.hosting.setup import Begun, RunSetup, StartRequest
+from conversations.hosting.setup import Begun, StartRequest
+from conversations.hosting.starts import Starts
 from conversations.hosting.subscriber import Subscriber
 from conversations.models import User
 from conversations.revocation import RevocationNews
@@ -49,7 +46,7 @@ logger = logging.getLogger("conversations.hosting")
 
 HEARTBEAT = 5.0
 SIGN_IN_CHECK = 5.0
-START_WAIT = 25.0
+END_WITHIN = 10.0  # seconds for what is still being stored when the host closes
 NEVER = 10.0 * 365 * 86_400
 DRAINING_FRAME = b'{"type":"draining"}'
 
@@ -74,15 +71,17 @@ class ExecutionHost:
         self.transport = Transport(connect_timeout=par.connect_timeout, idle_timeout=par.read_timeout or NEVER)
         self.fetcher = fetcher or Fetcher(PICTURE_LIMITS)
         self.hub = EventHub()
+        self.places = Places(par.connections_per_person)
         self.jobs = Jobs(channel)
         self.trail = AuditTrail(lambda entries: self.executor.run(audit.write, entries))
         self.subscribers: set[Subscriber] = set()
         self.revocations = RevocationNews()
         self.accepting = False
+        self.stopping = False
+        self.starts = Starts(self)
         self._runs: dict[str, HostedRun] = {}
         self._answers = Answers()
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._starts: set[asyncio.Task[Begun]] = set()
         self._services: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
@@ -100,7 +99,8 @@ class ExecutionHost:
 
     async def close(self) -> None:
         """Cancel what runs, store it, and give everything back."""
-        await self.drain(0)
+        if not self.stopping:
+            await self.drain(0)
         self.revocations.disconnect()
         self.trail.close()
         heartbeat, watch, *others = self._services
@@ -109,7 +109,8 @@ class ExecutionHost:
             with contextlib.suppress(asyncio.CancelledError):
                 await service
         await asyncio.gather(*others)
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._end_tasks()
+        await self.hub.stop()
         await self.executor.run(self.jobs.unregister)
         await self.transport.close()
         await self.fetcher.close()
@@ -117,31 +118,40 @@ class ExecutionHost:
 
     def refuse(self) -> None:
         """Take no new runs, and tell every client."""
-        self.accepting = False
+        self._accept_no_more()
         for subscriber in self.subscribers:
             subscriber.outbox.put(DRAINING_FRAME)
 
     async def drain(self, timeout: float, hurry: asyncio.Event | None = None) -> None:
-        """Let runs end for `timeout` seconds or until `hurry`; cancel the rest with reason `shutdown`."""
-        self.accepting = False
-        if self._starts:  # what was accepted is stored and answered first
-            await asyncio.wait(tuple(self._starts), timeout=START_WAIT)
-        ends = [asyncio.ensure_future(run.ended.wait()) for run in self._runs.values()]
-        if ends and timeout > 0:
-            everything = asyncio.gather(*ends)
-            waiters: list[asyncio.Future[Any]] = [everything]
-            if hurry is not None:
-                waiters.append(asyncio.ensure_future(hurry.wait()))
-            await asyncio.wait(waiters, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
-            if hurry is not None:
-                waiters[1].cancel()
+        """Let runs end for `timeout` seconds or until `hurry`; cancel the rest with reason `shutdown`.
+
+        A start that is being stored counts as a run, one that still fetches pictures is refused.
+        """
+        self._accept_no_more()
+        await self._all_ended(timeout, hurry)
+        self.stopping = True
         for run in tuple(self._runs.values()):
-            if run.execution is not None:
-                run.execution.cancel("shutdown")
-        if ends:
-            await asyncio.wait(ends, timeout=self.par.cancel_grace_period + 10)
-        for end in ends:
-            end.cancel()
+            run.stop()
+        await self._all_ended(self.par.cancel_grace_period + 10)
+
+    def _accept_no_more(self) -> None:
+        self.accepting = False
+        self.starts.stop_fetching()
+
+    async def _all_ended(self, timeout: float, hurry: asyncio.Event | None = None) -> None:
+        async def all_ended() -> None:
+            await self.starts.done()
+            for run in tuple(self._runs.values()):
+                await run.ended.wait()
+
+        waiters: set[asyncio.Task[Any]] = {asyncio.create_task(all_ended())}
+        if hurry is not None:
+            waiters.add(asyncio.create_task(hurry.wait()))
+        try:
+            await asyncio.wait(waiters, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for waiter in waiters:
+                waiter.cancel()
 
     def spawn(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
         """Run `work` as a task of the host; a failure is logged."""
@@ -154,14 +164,16 @@ class ExecutionHost:
         """Store the start and launch the run; the same id again gives the first answer.
 
         `announce` is called once the start is stored and before the run's first event, so a reader added there misses
-        nothing. The start goes on when the caller is cancelled. Raises what `store.begin_turn` raises, and `Draining`.
+        nothing. The start goes on when the caller is cancelled. Raises what `setup.begin` and `fetch_pictures` raise,
+        `Draining`, and `RateLimited`.
         """
+        self.check_accepting()
+        return await asyncio.shield(self.starts.add(user, wanted, announce))
+
+    def check_accepting(self) -> None:
+        """Raise `Draining` once no new runs are taken."""
         if not self.accepting:
             raise Draining("the server is about to stop; try again in a moment")
-        start: asyncio.Task[Begun] = self.spawn(self._start(user, wanted, announce), "start of a run")
-        self._starts.add(start)
-        start.add_done_callback(self._starts.discard)
-        return await asyncio.shield(start)
 
     async def find_execution(self, user: User, execution_id: UUID) -> Found:
         """Return a run of this person; raises `ExecutionNotFound`."""
@@ -239,58 +251,13 @@ class ExecutionHost:
             return await self.cancel(user, execution_id)
         return found.state.status if found.state else "completed"
 
-    async def _start(self, user: User, wanted: StartRequest, announce: Callable[[Begun], None]) -> Begun:
-        pictures = None
-        if has_addresses(wanted.body) and not await self.executor.run(self.jobs.repeated, user, wanted):
-            pictures = await fetch_pictures(wanted.body, self.fetcher)
-        begun = await self.executor.run(self.jobs.begin, user, wanted, pictures)
-        announce(begun)
-        if begun.setup is not None:
-            self._launch(begun, begun.setup, user)
-        return begun
-
-    def _launch(self, begun: Begun, setup: RunSetup, user: User) -> None:
-        channel = self.hub.open(begun.conversation_id, begun.execution_id)
-        run = self._runs[begun.execution_id] = HostedRun(self, begun, channel)
-        if setup.state_dropped:
-            run.note("model-state-reset", {"model": setup.models[0][1].model})
-        try:
-            front_end = run.client_calls.tools(setup.client_tools)
-            runtime = AgentRuntime(
-                model=model_of_run(setup, self.model, run.calls.append, run.note),
-                tools=ToolRegistry((*setup.tools, *front_end)),
-                limits=setup.limits,
-                policy=HostedPolicy(self, user),
-                hooks=[AuditHook(self.trail, user_id=user.pk, execution_id=run.id)] if self.par.audit_enabled else [],
-                tool_interceptors=[run],
-                on_late_end=run.ended_late,
-                tool_call_errors=setup.tool_call_errors,
-                tool_exceptions=setup.tool_exceptions,
-                parallel_tool_execution=setup.parallel_tools,
-                cancel_grace_period=self.par.cancel_grace_period,
-                confirmation_timeout=self.par.live_approval_timeout,
-                max_tokens=setup.models[0][1].max_tokens,
-                temperature=setup.models[0][1].temperature,
-            )
-            run.execution = runtime.start(
-                setup.message,
-                context=setup.context,
-                instructions=setup.instructions,
-                observer=run.observe,
-                conversation_id=begun.conversation_id,
-                agent=setup.agent,
-                principal=user,
-                execution_id=run.id,
-                trace=begun.trace_id,
-            )
-        except Exception as error:
-            logger.exception("run %s could not be set up", run.id)
-            known = error if isinstance(error, AgentError) else AgentError("The agent could not be set up.")
-            self.spawn(run.abandon(known), f"end of run {run.id}")
-
     def running(self, execution_id: str) -> HostedRun | None:
         """Return a run of this process that has not ended."""
         return self._runs.get(execution_id)
+
+    def take(self, run: HostedRun) -> None:
+        """Own a run that is about to begin."""
+        self._runs[run.id] = run
 
     def forget(self, run: HostedRun) -> None:
         """Let go of a run that has ended and is stored."""
@@ -323,18 +290,16 @@ class ExecutionHost:
             if each.credential not in good:
                 each.expire()
 
+    async def _end_tasks(self) -> None:
+        if self._tasks:
+            _, late = await asyncio.wait(tuple(self._tasks), timeout=END_WITHIN)
+            for task in late:
+                logger.error("%s did not end", task.get_name())
+                task.cancel()
+            if late:
+                await asyncio.wait(late, timeout=END_WITHIN)
+
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) and not isinstance(error, AgentError):
             logger.error("%s failed", task.get_name(), exc_info=error)
-
-
-class HostedPolicy:
-    """The rights of one person, read from the database on every call (R7)."""
-
-    def __init__(self, host: ExecutionHost, user: User) -> None:
-        self._host = host
-        self._user = user
-
-    async def decide(self, definition: ToolDefinition, invocation: ToolInvocation) -> ToolDecision:
-        return await self._host.executor.run(self._host.jobs.judge, definition, self._user.pk)

@@ -5,6 +5,7 @@ No provider and no browser ever gets an address that a user or a model wrote.
 
 from __future__ import annotations
 
+import asyncio
 from base64 import b64encode
 
 from agent.providers.net import Fetcher, FetchFailed, FetchLimits
@@ -36,8 +37,13 @@ def has_addresses(body: StartBody) -> bool:
 
 
 async def fetch_pictures(body: StartBody, fetcher: Fetcher) -> tuple[TextBlock | ImageBlock, ...]:
-    """Return the input with what is at its addresses; raises `InvalidArgument`."""
-    return tuple([await _fetched(block, fetcher) for block in body.input])
+    """Return the input with what is at its addresses, all fetched at once; raises `InvalidArgument`."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            blocks = [group.create_task(_fetched(block, fetcher)) for block in body.input]
+    except ExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+    return tuple(block.result() for block in blocks)
 
 
 async def _fetched(block: TextBlock | ImageBlock, fetcher: Fetcher) -> TextBlock | ImageBlock:

@@ -81,6 +81,11 @@ class HostedRun:
         if answered or isinstance(last, ev.InterruptRequested | ev.InterruptResolved):
             self.host.spawn(self.checkpoint(), f"checkpoint of run {self.id}")
 
+    def stop(self) -> None:
+        """Cancel the run because its process ends."""
+        if self.execution is not None:
+            self.execution.cancel("shutdown")
+
     async def settled(self, seen_interrupt: str | None) -> None:
         """Return when the run has ended, or asks a person something else than `seen_interrupt`."""
         while not self.ended.is_set():

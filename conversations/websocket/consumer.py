@@ -1,7 +1,8 @@
 """One websocket: commands in, frames out.
 
-Commands are handled one after another and never wait for a run. Everything that is sent goes through the outbox: events
-straight to a socket that takes them, all else by one sender task, so that a slow reader holds up nothing but itself.
+Commands are handled one after another and never wait for a run, nor for the start of one. Everything that is sent goes
+through the outbox: events straight to a socket that takes them, all else by one sender task, so that a slow reader
+holds up nothing but itself.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Awaitable
 from typing import Any, assert_never
 
 import orjson
@@ -28,6 +30,7 @@ logger = logging.getLogger("conversations.websocket")
 
 INTERNAL_ERROR = 4011
 UNAUTHENTICATED = 4401
+STARTS_AT_ONCE = 16
 
 
 class LiveConsumer(AsyncWebsocketConsumer):
@@ -42,6 +45,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
         self.credential = self.scope["credential"]
         self.user = self.credential.user
         self.rate = TokenBucket(settings.PAR.commands_per_second)
+        self.starts: set[asyncio.Task[None]] = set()
         await self.accept(self.scope["subprotocol"])
         self.subscriber = Subscriber(self.host, self.credential, self.scope.get("par.cut_off"))
         self._put(
@@ -79,11 +83,8 @@ class LiveConsumer(AsyncWebsocketConsumer):
             self.subscriber.expire(protocol.error_frame(id, error))
         except protocol.BadFrame as error:
             self._put(protocol.error_frame(error.id, error))
-        except AgentError as error:
-            self._put(protocol.error_frame(id, error))
-        except Exception:
-            logger.exception("a command failed")
-            self._put(protocol.error_frame(id, AgentError("the server failed", code="INTERNAL_ERROR")))
+        except Exception as error:
+            self._refuse(id, error)
 
     async def handle(self, id: str, command: protocol.Command) -> None:
         """Carry out one command and answer it; raises `AgentError` for what is refused."""
@@ -128,7 +129,19 @@ class LiveConsumer(AsyncWebsocketConsumer):
             if command.client_id is not None:
                 self.subscriber.act_for(command.client_id)
 
-        await self.host.start_run(self.user, StartRequest(command.id, command), announce)
+        if len(self.starts) >= STARTS_AT_ONCE:
+            raise RateLimited("too many starts wait for their answers; slow down")
+        start = self.host.start_run(self.user, StartRequest(command.id, command), announce)
+        answering = self.host.spawn(self._answer_refusal(id, start), "answer to a start")
+        self.starts.add(answering)
+        answering.add_done_callback(self.starts.discard)
+
+    async def _answer_refusal(self, id: str, start: Awaitable[Begun]) -> None:
+        """Wait for a start, which may have pictures to fetch, and answer it if it is refused."""
+        try:
+            await start
+        except Exception as error:
+            self._refuse(id, error)
 
     async def _subscribe(self, command: protocol.Subscribe) -> None:
         def answer(found: Found, execution_id: str | None) -> None:
@@ -153,6 +166,12 @@ class LiveConsumer(AsyncWebsocketConsumer):
     async def _decide(self, command: protocol.Approve | protocol.Reject) -> None:
         await self.host.decide(self.user, command.execution_id, command.interrupt_id, command.decision())
         self._put(protocol.ack(command.id, executionId=str(command.execution_id), interruptId=command.interrupt_id))
+
+    def _refuse(self, id: str | None, error: Exception) -> None:
+        if not isinstance(error, AgentError):
+            logger.error("a command failed", exc_info=error)
+            error = AgentError("the server failed", code="INTERNAL_ERROR")
+        self._put(protocol.error_frame(id, error))
 
     def _put(self, frame: bytes) -> None:
         self.subscriber.outbox.put(frame)

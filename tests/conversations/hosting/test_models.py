@@ -1,8 +1,7 @@
-"""The model of a run: tried again, replaced, metered and priced; pictures by address; a change of model."""
+"""The model of a run: tried again, replaced, metered and priced; a change of model."""
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -16,12 +15,11 @@ from django.conf import settings
 
 from agent.models import AgentFallback, AgentProfile, AuditRecord, ModelEndpoint, ModelPrice, UsageRecord
 from agent.providers.config import ModelConfig
-from agent.providers.net import Fetcher, FetchLimits
 from agent.runtime import Usage
 from agent.runtime.model import BlockDelta, BlockStart, BlockStop, MessageStop, StreamError, UsageDetails
-from agent.testing import ScriptedAnswer, ScriptedModel, ScriptedProvider, fails, says
+from agent.testing import ScriptedModel, fails, says
 from conversations.hosting.host import ExecutionHost
-from conversations.models import Execution, User
+from conversations.models import User
 from tests.agent.providers.reading import kept_state
 from tests.factories import AgentProfileFactory, ModelEndpointFactory, UserFactory
 from tests.live import hosted, settled, socket_of
@@ -29,7 +27,6 @@ from tests.live import hosted, settled, socket_of
 pytestmark = pytest.mark.django_db(transaction=True)
 
 AGENT = "assistant"
-PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 
 
 @pytest.fixture
@@ -136,55 +133,6 @@ async def test_what_a_failed_run_used_is_written_down_too_and_unknown_prices_are
         await settled(host)
     (row,) = await rows(UsageRecord)
     assert (row.input_tokens, row.output_tokens, row.cost) == (1_000, 100, None)
-
-
-def picture_at(url: str) -> dict[str, Any]:
-    return {"type": "image", "source": {"type": "url", "url": url}}
-
-
-@asynccontextmanager
-async def seeing(model: ScriptedModel, *, allow_private: bool) -> AsyncIterator[ExecutionHost]:
-    fetcher = Fetcher(FetchLimits(ports=None), allow_private=allow_private)
-    host = ExecutionHost(settings.PAR, "test", lambda config: model, fetcher)
-    await host.start()
-    try:
-        yield host
-    finally:
-        await host.close()
-
-
-async def test_a_picture_by_address_is_fetched_once_and_kept(user: User) -> None:
-    """B76, B79: the model gets the picture, never the address; a repeated start asks nobody again."""
-    model, id = ScriptedModel(says("A picture")), str(uuid4())
-    async with (
-        ScriptedProvider(ScriptedAnswer(PNG, headers={"content-type": "text/html"})) as server,
-        seeing(model, allow_private=True) as host,
-        socket_of(host, user) as socket,
-    ):
-        start = {"type": "start", "id": id, "agent": AGENT, "input": [picture_at(server.url)]}
-        first = await socket.command(**start)
-        await socket.end()
-        again = await socket.command(**start)
-        assert (again["executionId"], again["created"]) == (first["executionId"], False)
-    source = model.requests[0].messages[-1].blocks[0].source
-    assert (source.media_type, source.data) == ("image/png", b64encode(PNG).decode())
-
-
-@pytest.mark.parametrize(
-    ("body", "allow_private", "words"),
-    [(PNG, False, "local, private or reserved"), (b"<svg onload=x>", True, "no PNG, JPEG, GIF or WebP")],
-)
-async def test_an_address_that_is_no_picture_starts_nothing(
-    user: User, body: bytes, allow_private: bool, words: str
-) -> None:
-    async with (
-        ScriptedProvider(ScriptedAnswer(body, headers={"content-type": "image/png"}), repeat=True) as server,
-        seeing(ScriptedModel(), allow_private=allow_private) as host,
-        socket_of(host, user) as socket,
-    ):
-        refused = await socket.command(type="start", agent=AGENT, input=[picture_at(server.url)], id=str(uuid4()))
-        assert (refused["code"], words in refused["message"]) == ("INVALID_ARGUMENT", True)
-        assert await rows(Execution) == []
 
 
 @pytest.mark.parametrize(
