@@ -98,11 +98,13 @@ class ShownMessage:
 
 @dataclass(frozen=True, slots=True)
 class ShownRun:
-    """A turn that is no part of the conversation; `notice` says why."""
+    """A turn that is no part of the conversation; `notice` says why. One that is `repeatable` can be sent again from
+    the page: what was said is one text."""
 
     id: str
     status: Literal["failed", "cancelled"]
     notice: Notice
+    repeatable: bool
     messages: tuple[ShownMessage, ...]
     template = "chat/run.html"
 
@@ -177,7 +179,8 @@ def _run(turn: UnsavedTurn, agent_name: str) -> ShownRun:
     shown = [each for message in turn.messages for each in _shown(message, results, agent_name)]
     if turn.partial is not None and (blocks := tuple(_half_written(turn.partial["blocks"]))):
         shown.append(ShownMessage(turn.partial["messageId"], "assistant", agent_name, blocks))
-    return ShownRun(turn.execution_id, turn.status, turn.notice, tuple(shown))
+    repeatable = [type(block) for block in turn.messages[0].blocks] == [TextBlock]
+    return ShownRun(turn.execution_id, turn.status, turn.notice, repeatable, tuple(shown))
 
 
 def _results(messages: Sequence[AgentMessage]) -> dict[str, ToolResultBlock]:

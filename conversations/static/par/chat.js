@@ -36,7 +36,14 @@ export class Chat {
       onState: (state, event) => this.#changed(state, event),
       onRendered: (frame) => this.transcript.store(frame),
       onVersion: (version) => (this.#version = version),
-      onSubscribed: (ack) => this.#compare(ack),
+      onSubscribed: (ack) => {
+        this.#showConnection("open");
+        this.#compare(ack);
+      },
+      onUnheard: (error) => {
+        this.#showConnection("waiting", `${sentence(error)} Asking again…`);
+        this.#loaded();
+      },
       onProblem: (error) => {
         this.composer.say(sentence(error));
         this.#loaded();
@@ -85,7 +92,8 @@ export class Chat {
   async #adopt(executionId) {
     try {
       const { revision } = await adopt(this.#page.dataset.basePath, executionId);
-      this.#version = Math.max(this.#version, revision);
+      if (revision > this.#version + 1) this.follower.subscribe(); // there is more than this page shows: it catches up
+      else this.#version = Math.max(this.#version, revision);
       this.transcript.keep(executionId, revision);
       this.composer.say("");
       this.composer.focus();

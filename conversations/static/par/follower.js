@@ -1,16 +1,26 @@
 /* Follows one conversation over the connection: keeps the state of its run in step with the server.
 
-   Events that follow one another are applied; a gap, a reconnect or a page that was just loaded asks for a snapshot. */
+   Events that follow one another are applied; a gap, a reconnect or a page that was just loaded asks for a snapshot.
+   Where the server cannot give one, it is asked again after a pause. */
 
 import { ExecutionState } from "./reducer.js";
+
+const FIRST_PAUSE = 1000; // milliseconds
+const LONGEST_PAUSE = 20_000;
+
+/* Whether a refusal will be the same next time. */
+const final = ({ code }) => code.endsWith("_NOT_FOUND") || code === "FORBIDDEN" || code === "AUTH_REQUIRED";
 
 export class Follower {
   #connection;
   #hooks;
   #subscribing = false;
   #again = false;
+  #failures = 0;
+  #timer = null;
 
-  /* Hooks: onState(state, event | null), onRendered(frame), onVersion(version), onSubscribed(), onProblem(error). */
+  /* Hooks: onState(state, event | null), onRendered(frame), onVersion(version), onSubscribed(ack), onUnheard(error) when
+     the server will be asked again, onProblem(error) when it will not. */
   constructor(connection, conversationId, hooks) {
     this.#connection = connection;
     this.#hooks = hooks;
@@ -37,12 +47,14 @@ export class Follower {
       return;
     }
     this.#subscribing = true;
+    clearTimeout(this.#timer);
     const fields = { conversationId: this.conversationId, format: "html" };
     try {
       const ack = await this.#connection.request("subscribe", fields, { repeat: false });
+      this.#failures = 0;
       this.#hooks.onSubscribed(ack);
     } catch (error) {
-      if (error.code !== "NOT_CONNECTED") this.#hooks.onProblem(error); // a new connection subscribes by itself
+      this.#refused(error);
     } finally {
       this.#subscribing = false;
     }
@@ -50,6 +62,17 @@ export class Follower {
       this.#again = false;
       await this.subscribe();
     }
+  }
+
+  #refused(error) {
+    if (error.code === "NOT_CONNECTED") return; // a new connection subscribes by itself
+    if (final(error)) {
+      this.#hooks.onProblem(error);
+      return;
+    }
+    const pause = Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** this.#failures++);
+    this.#timer = setTimeout(() => this.subscribe(), pause);
+    this.#hooks.onUnheard(error);
   }
 
   /* Take in a frame of the server. */

@@ -31,14 +31,15 @@ export class MessageView {
   /* `stored` tells a stable message from one that is being written; `facts(callId)` gives what its card shows. */
   draw(blocks, { stored, ended, facts }) {
     const shown = blocks.filter(visible);
-    const indexes = stored ? this.#rendered.indexes(this.#id) : [];
-    let nth = 0;
+    const indexes = this.#indexes(blocks, stored);
     shown.forEach((block, at) => {
       const item = this.#item(at, block);
-      if (this.role === "user") {
-        setText(item.element, block.type === "text" ? block.text : "Picture");
+      if (block.type === "image") {
+        setText(item.element, nameOf(block));
+      } else if (this.role === "user") {
+        setText(item.element, block.text);
       } else if (written(block)) {
-        this.#drawText(item, block, stored ? indexes[nth++] : block.index, ended);
+        this.#drawText(item, block, indexes.get(block), ended);
         if (block.type === "reasoning") this.#fold(item, !stored && !block.stopped && !ended);
       } else if (block.type === "tool-call") {
         item.card.draw(stored ? block : { name: block.name, text: block.text }, facts(block.callId));
@@ -47,12 +48,18 @@ export class MessageView {
     this.#cut(shown.length);
   }
 
+  /* Under which index the server renders each block; a stored message has only their order, and invisible ones count. */
+  #indexes(blocks, stored) {
+    const known = stored ? this.#rendered.indexes(this.#id) : [];
+    return new Map(blocks.filter(written).map((block, nth) => [block, stored ? known[nth] : block.index]));
+  }
+
   #item(at, block) {
     const known = this.#drawn[at];
     if (known && known.kind === block.type && known.callId === block.callId) return known;
     this.#cut(at);
     const card = block.type === "tool-call" ? new ToolCard(block.callId) : null;
-    const name = this.role === "user" ? "said" : FRAGMENTS[block.type];
+    const name = this.role === "user" && block.type === "text" ? "said" : FRAGMENTS[block.type];
     const element = card ? card.element : fragment(name);
     const item = { kind: block.type, callId: block.callId, element, card, folded: null };
     this.#drawn.push(item);
@@ -64,17 +71,19 @@ export class MessageView {
     for (const { element } of this.#drawn.splice(length)) element.remove();
   }
 
-  /* The server's HTML; the bare text only where a run ended without any. */
+  /* The server's HTML; the bare text where a run has ended and some of that is missing. */
   #drawText(item, block, index, ended) {
     const place = item.element.matches(".prose") ? item.element : item.element.querySelector(".prose");
-    if (place.dataset.bare && this.#rendered.indexes(this.#id).includes(index)) {
+    if (ended && !this.#rendered.complete(this.#id, index)) {
+      place.dataset.bare = "true";
+      setText(place, block.text);
+      return;
+    }
+    if (place.dataset.bare) {
       place.textContent = "";
       delete place.dataset.bare;
     }
-    if (!this.#rendered.paint(place, this.#id, index) && ended && place.childElementCount === 0) {
-      place.dataset.bare = "true";
-      setText(place, block.text);
-    }
+    this.#rendered.paint(place, this.#id, index);
   }
 
   /* Reasoning is open while it is written and closes once; after that it is the reader's. */
@@ -83,4 +92,9 @@ export class MessageView {
     item.folded = !open;
     item.element.open = open;
   }
+}
+
+/* A picture is shown by name only: nothing is fetched. */
+function nameOf({ source }) {
+  return `Picture: ${source.type === "url" ? source.url : source.mediaType}`;
 }

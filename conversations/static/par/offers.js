@@ -35,6 +35,7 @@ export async function adopt(basePath, executionId) {
   return conversation;
 }
 
+/* What was said: this is offered only where that was one text. */
 function inputOf(run) {
-  return [...run.querySelectorAll(".message-user .said")].map(({ textContent }) => textContent).join("\n");
+  return run.querySelector(".message-user .said").textContent;
 }

@@ -6,14 +6,20 @@ import { addCopying } from "./copying.js";
 const NOTHING = new Map();
 
 export class Rendered {
-  #messages = new Map(); // message id -> block index -> part number -> html
+  #messages = new Map(); // message id -> block index -> part number -> {html, final}
   #painted = new WeakMap(); // element of a part -> the html in it
 
-  store({ messageId, blockIndex, part, html }) {
+  store({ messageId, blockIndex, part, html, final }) {
     if (!this.#messages.has(messageId)) this.#messages.set(messageId, new Map());
     const blocks = this.#messages.get(messageId);
     if (!blocks.has(blockIndex)) blocks.set(blockIndex, new Map());
-    blocks.get(blockIndex).set(part, html);
+    blocks.get(blockIndex).set(part, { html, final });
+  }
+
+  /* Whether all of a block is here, as far as can be told: its parts are final. */
+  complete(messageId, blockIndex) {
+    const parts = [...this.#parts(messageId, blockIndex).values()];
+    return parts.length > 0 && parts.every(({ final }) => final);
   }
 
   /* The block indexes of a message that have HTML, ascending. */
@@ -21,10 +27,9 @@ export class Rendered {
     return [...(this.#messages.get(messageId) ?? NOTHING).keys()].sort((one, other) => one - other);
   }
 
-  /* Bring the parts of a block into `element`; returns whether there is anything. */
+  /* Bring the parts of a block into `element`. */
   paint(element, messageId, blockIndex) {
-    const parts = this.#messages.get(messageId)?.get(blockIndex) ?? NOTHING;
-    for (const [number, html] of parts) {
+    for (const [number, { html }] of this.#parts(messageId, blockIndex)) {
       while (element.children.length <= number) element.append(document.createElement("div"));
       const place = element.children[number];
       if (this.#painted.get(place) === html) continue;
@@ -32,6 +37,9 @@ export class Rendered {
       this.#painted.set(place, html);
       addCopying(place);
     }
-    return parts.size > 0;
+  }
+
+  #parts(messageId, blockIndex) {
+    return this.#messages.get(messageId)?.get(blockIndex) ?? NOTHING;
   }
 }

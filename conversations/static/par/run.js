@@ -77,6 +77,12 @@ export class RunView {
     });
   }
 
+  /* Whether the message can be sent again from here: it is one text, and the box holds no more than that. */
+  #repeatable({ messages }) {
+    const blocks = messages.find(({ role }) => role === "user")?.blocks;
+    return blocks ? blocks.length === 1 && blocks[0].type === "text" : this.#expected !== null;
+  }
+
   #drawNotice(state) {
     const notice = state.ended ? noticeOf(state) : null;
     const kind = notice?.kind ?? null;
@@ -91,6 +97,8 @@ export class RunView {
     detail.hidden = notice.detail === "";
     const adopt = this.#notice.querySelector('[data-offer="adopt"]');
     if (adopt) adopt.hidden = !notice.begun;
+    const again = this.#notice.querySelector('[data-offer="again"]');
+    if (again) again.hidden = !this.#repeatable(state);
     this.element.append(this.#notice);
   }
 }
