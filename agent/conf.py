@@ -135,6 +135,9 @@ class ParSettings(BaseModel):
     commands_per_second: Annotated[int, Field(ge=1, le=10_000)] = Field(
         50, description="Commands a second that one websocket may send."
     )
+    connections_per_person: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
+        200, description="Websockets, event streams and long polls that one person may have open at a time."
+    )
     audit_enabled: bool = Field(True, description="Whether audit records are written.")
     audit_payload_mode: Literal["metadata-only", "full", "none"] = Field(
         "metadata-only", description="What an audit record keeps: `metadata-only`, `full` or `none`."

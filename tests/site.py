@@ -12,11 +12,11 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Self, cast
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -33,7 +33,8 @@ class Site:
     """A server process on a free port with a database of its own; a context manager.
 
     The database is on the server that DATABASE_URL names, or SQLite in `place`. `drain` is in seconds; without `start`
-    only commands are run. `options` are further ones of `serve`. One that is `probed` can tell what it holds.
+    only commands are run. `options` are further ones of `serve`, `settings`
+    environment variables. One that is `probed` can tell what it holds.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class Site:
         start: bool = True,
         options: Sequence[str] = (),
         probed: bool = False,
+        settings: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.place = place
         self.port = free_port()
@@ -66,6 +68,7 @@ class Site:
             "PYTHONWARNINGS": "default",
             "PROBE_FILE": str(self._probe_file),
             **({"DATABASE_URL": self._database.url} if self._database else {}),
+            **settings,
         }
         self._process: subprocess.Popen[str] | None = None
 

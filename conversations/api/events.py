@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack
 from uuid import UUID
 
 from conversations.api.serving import release_thread
 from conversations.credentials import Credential
-from conversations.exceptions import ExecutionNotFound, Unauthorized
+from conversations.exceptions import ExecutionNotFound, RateLimited, Unauthorized
 from conversations.hosting.host import ExecutionHost
 from conversations.hosting.subscriber import Subscriber
 
@@ -43,6 +44,8 @@ class EventStream:
         self._seen = seen
         self._client_id = client_id
         self._cut_off = cut_off
+        self._place = ExitStack()
+        host.places.check(credential.user.pk)  # while there is still a status to say it with
         self._subscriber: Subscriber | None = None
         self._waiting: asyncio.Task[bytes] | None = None
 
@@ -51,9 +54,10 @@ class EventStream:
         request = asyncio.current_task()
         assert request is not None
         request.add_done_callback(lambda _: self.close())  # Django does not close a generator whose reader went away
-        subscriber = self._subscriber = Subscriber(self._host, self._credential, self._cut_off)
         release_thread()
         try:
+            self._place.enter_context(self._host.places.held(self._credential.user.pk))
+            subscriber = self._subscriber = Subscriber(self._host, self._credential, self._cut_off)
             await subscriber.subscribe(execution_id=self._execution_id, seen=self._seen)
             if self._client_id is not None:
                 subscriber.act_for(self._client_id)
@@ -62,13 +66,14 @@ class EventStream:
             while not over:
                 event, over = await self._next(subscriber)
                 yield event
-        except (ExecutionNotFound, Unauthorized):
+        except (ExecutionNotFound, RateLimited, Unauthorized):
             return  # whoever connects again is told
         finally:
             self.close()
 
     def close(self) -> None:
         """Follow the run no longer; a second call does nothing."""
+        self._place.close()
         if self._subscriber is not None:
             self._subscriber.close()
         if self._waiting is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Annotated, Any
 from uuid import UUID, uuid4
 
@@ -24,7 +25,7 @@ from conversations.hosting.setup import Begun, StartRequest
 READ = SessionOrBearer("read")
 WRITE = SessionOrBearer("write")
 LONGEST_WAIT = 30_000
-REFUSED = {frozenset({400, 401, 403, 404, 409, 413, 415, 503}): schemas.ErrorBody}
+REFUSED = {frozenset({400, 401, 403, 404, 409, 413, 415, 429, 503}): schemas.ErrorBody}
 EVENTS = {
     "responses": {
         200: {
@@ -84,7 +85,9 @@ async def get_execution(
     """With `waitMs` the answer may take so long. `seenInterrupt` is the id of an interrupt not to be told of again."""
     release_thread()
     host, caller = host_of(request), credential(request)
-    record = await read_execution(host, caller.user, execution_id, wait=wait_ms / 1000, seen_interrupt=seen_interrupt)
+    wait, place = wait_ms / 1000, host.places.held(caller.user.pk) if wait_ms else nullcontext()
+    with place:
+        record = await read_execution(host, caller.user, execution_id, wait=wait, seen_interrupt=seen_interrupt)
     if wait_ms and not await host.executor.run(caller.holds):
         raise Unauthorized("sign in again")
     return _json(record.to_wire())
@@ -93,7 +96,7 @@ async def get_execution(
 @router.get(
     "/{execution_id}/events",
     auth=READ,
-    response={frozenset({400, 401, 403, 404, 503}): schemas.ErrorBody},
+    response={frozenset({400, 401, 403, 404, 429, 503}): schemas.ErrorBody},
     openapi_extra=EVENTS,
     summary="A run as server-sent events",
 )

@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from collections.abc import Coroutine, Sequence
+from typing import Any, Literal, TypeAlias
 
 import orjson
 
@@ -113,7 +113,7 @@ class Channel:
 
     def _wake_renderer(self) -> None:
         if self._markdown is not None and self._markdown.dirty and (self._rendering is None or self._rendering.done()):
-            self._rendering = asyncio.get_running_loop().create_task(self._render_soon(self._markdown))
+            self._rendering = self.hub.spawn(self._render_soon(self._markdown))
 
     async def _render_soon(self, markdown: MarkdownRun) -> None:
         while markdown.dirty:
@@ -140,6 +140,21 @@ class EventHub:
         self._channels: dict[str, Channel] = {}
         self._latest: dict[str, Channel] = {}
         self._readers: dict[str, set[Reader]] = {}
+        self._rendering: set[asyncio.Task[None]] = set()
+
+    def spawn(self, rendering: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run what renders as a task of the hub."""
+        task = asyncio.get_running_loop().create_task(rendering, name="rendering of a run")
+        self._rendering.add(task)
+        task.add_done_callback(self._rendering.discard)
+        return task
+
+    async def stop(self) -> None:
+        """End what is still being rendered, and the tick."""
+        self.tick.stop()
+        for task in self._rendering:
+            task.cancel()
+        await asyncio.gather(*self._rendering, return_exceptions=True)
 
     def open(self, conversation_id: str, execution_id: str) -> Channel:
         """Make the channel of a run that is about to start."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from agent.runtime.exceptions import InvalidArgument
+from agent.runtime.exceptions import InvalidArgument, InvalidState
 from agent.runtime.state import ExecutionState
 from conversations.credentials import Credential
 from conversations.exceptions import Unauthorized
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from conversations.hosting.host import ExecutionHost
 
 PATIENCE = 2.0  # seconds
+MOST_CLIENTS = 32
 
 
 class Subscriber:
@@ -117,6 +118,11 @@ class Subscriber:
     def unfollow(self, conversation_id: str) -> None:
         if reader := self._readers.pop(conversation_id, None):
             self.host.hub.remove(reader)
+
+    def check_client(self, client_id: str) -> None:
+        """Raise `InvalidState` if this connection acts for too many others to act for this client as well."""
+        if client_id not in self.client_ids and len(self.client_ids) >= MOST_CLIENTS:
+            raise InvalidState(f"a connection acts for at most {MOST_CLIENTS} clients")
 
     def act_for(self, client_id: str) -> None:
         """Take the calls of this client's front-end tools, those that wait first."""

@@ -42,6 +42,12 @@ class FlushTick:
         for flush in held:
             flush()
 
+    def stop(self) -> None:
+        """Tick no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
     def _wait(self) -> None:
         loop = asyncio.get_running_loop()
         self._busy = False

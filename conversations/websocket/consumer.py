@@ -117,6 +117,8 @@ class LiveConsumer(AsyncWebsocketConsumer):
         needed = "read" if reads else "write"
         if needed not in self.credential.scopes:
             raise Forbidden(f"this token lacks the scope {needed!r}")
+        if isinstance(command, protocol.Start | protocol.Subscribe) and command.client_id is not None:
+            self.subscriber.check_client(command.client_id)
 
     async def _start(self, id: str, command: protocol.Start) -> None:
         def announce(begun: Begun) -> None:

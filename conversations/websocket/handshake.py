@@ -1,17 +1,19 @@
 """Who may open a socket: decided before the consumer exists.
 
 A refusal is accepted and closed, since a browser cannot read the status of a refused upgrade:
-4401 not signed in, 4403 a cookie from a page that is not ours, 4406 no common subprotocol, 4500 not run by `serve`.
+4401 not signed in, 4403 a cookie from a page that is not ours, 4406 no common subprotocol, 4429 too many connections of
+this person, 4500 not run by `serve`.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from typing import Any, TypeAlias
 
 from conversations.credentials import TICKET, identify
-from conversations.exceptions import Unauthorized, WrongOrigin
+from conversations.exceptions import RateLimited, Unauthorized, WrongOrigin
 from conversations.hosting.host import ExecutionHost
 from conversations.websocket.protocol import PROTOCOL
 
@@ -24,6 +26,7 @@ Application: TypeAlias = Callable[[dict[str, Any], Receive, Send], Awaitable[Non
 UNAUTHENTICATED = 4401
 WRONG_ORIGIN = 4403
 NO_SUBPROTOCOL = 4406
+TOO_MANY = 4429
 NOT_SERVED = 4500
 
 
@@ -45,6 +48,7 @@ class Handshake:
         offered: list[str] = scope["subprotocols"]
         named = [each for each in offered if not each.startswith(TICKET)]  # a ticket is a secret and never sent back
         chosen = PROTOCOL if PROTOCOL in named else None
+        place = ExitStack()
         try:
             host: ExecutionHost | None = scope.get("par.host")
             if host is None:
@@ -53,10 +57,13 @@ class Handshake:
                 raise Refused(NO_SUBPROTOCOL)
             try:
                 credential = await host.executor.run(identify, dict(scope["headers"]), offered)
+                place.enter_context(host.places.held(credential.user.pk))
             except Unauthorized:
                 raise Refused(UNAUTHENTICATED) from None
             except WrongOrigin:
                 raise Refused(WRONG_ORIGIN) from None
+            except RateLimited:
+                raise Refused(TOO_MANY) from None
         except Refused as refused:
             logger.info("a socket from %s was refused with %d", scope.get("client"), refused.code)
             await receive()  # websocket.connect
@@ -67,4 +74,5 @@ class Handshake:
                 pass
         else:
             known = {"credential": credential, "subprotocol": chosen, "subprotocols": named}
-            await self.application({**scope, **known}, receive, send)
+            with place:
+                await self.application({**scope, **known}, receive, send)

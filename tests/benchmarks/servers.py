@@ -66,7 +66,11 @@ class Ours(Server):
 
 @contextmanager
 def our_server(provider: str) -> Iterator[Ours]:
-    with TemporaryDirectory(prefix="par-bench-") as place, Site(Path(place), pace=0, start=False) as site:
+    many = {"PAR_CONNECTIONS_PER_PERSON": "100000"}
+    with (
+        TemporaryDirectory(prefix="par-bench-") as place,
+        Site(Path(place), pace=0, start=False, settings=many) as site,
+    ):
         token = site.shell(PREPARE.format(agent=AGENT, provider=provider)).split()[-1]
         site.start()
         yield Ours(site.address, site.process.pid, provider, token)

@@ -34,7 +34,8 @@ CONNECTIONS = 12  # to PostgreSQL, whatever the number of sockets
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     options = ("--ping", str(PING), str(PING))
-    with Site(tmp_path_factory.mktemp("site"), pace=0.01, probed=True, options=options) as made:
+    many = {"PAR_CONNECTIONS_PER_PERSON": "2000"}
+    with Site(tmp_path_factory.mktemp("site"), pace=0.01, probed=True, options=options, settings=many) as made:
         yield made
 
 
