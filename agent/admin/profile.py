@@ -7,6 +7,7 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 from django.db import models
+from django.http import HttpRequest
 from unfold.admin import TabularInline
 from unfold.widgets import UnfoldAdminTextareaWidget
 
@@ -37,6 +38,12 @@ class AgentProfileForm(forms.ModelForm[AgentProfile]):
         model = AgentProfile
         fields = "__all__"
 
+    def validate_constraints(self) -> None:
+        """Leave out that there is one default agent: saving takes it away from the one before."""
+        wanted, self.instance.is_default = self.instance.is_default, False
+        super().validate_constraints()
+        self.instance.is_default = wanted
+
 
 class AgentFallbackInline(TabularInline):
     model = AgentFallback
@@ -62,9 +69,14 @@ class AgentProfileAdmin(KeptWhileUsed):
     fieldsets = [
         (None, {"fields": ["name", "slug", "description", "enabled", "is_default", "order"]}),
         ("Model", {"fields": ["endpoint", "model", "temperature", "top_p", "max_tokens", "context_window"]}),
-        ("Model calls", {"fields": ["stop_sequences", "cache_ttl", "retry_policy"]}),
-        ("Instructions", {"fields": ["system_prompt", "suggested_prompts"]}),
+        ("Model calls", {"fields": ["reasoning_effort", "stop_sequences", "cache_ttl", "retry_policy"]}),
+        ("Instructions", {"fields": ["system_prompt", "prompt_zone", "suggested_prompts"]}),
         ("Tools", {"fields": ["tools", "all_tools", "tool_call_errors", "tool_exceptions", "parallel_tools"]}),
         ("Rules", {"fields": ["groups", "limits"]}),
         ("Times", {"fields": ["created_at", "updated_at"]}),
     ]
+
+    def save_model(self, request: HttpRequest, obj: AgentProfile, form: Any, change: bool) -> None:
+        if obj.is_default:
+            AgentProfile.objects.exclude(pk=obj.pk).filter(is_default=True).update(is_default=False)
+        super().save_model(request, obj, form, change)

@@ -11,7 +11,7 @@ from agent.models import ModelPrice, UsageRecord
 
 @admin.register(ModelPrice)
 class ModelPriceAdmin(ModelAdmin):
-    list_display = ["model", "endpoint", "input", "cached_input", "cache_write", "output"]
+    list_display = ["model", "endpoint", "input", "cached_input", "cache_write", "cache_write_hour", "output"]
     list_filter = ["endpoint"]
     list_select_related = ["endpoint"]
     search_fields = ["model"]

@@ -13,7 +13,7 @@ from django.db import models
 
 from agent.models.endpoint import ModelEndpoint
 from agent.models.tool import ToolRecord
-from agent.providers.config import CacheTtl, ModelConfig
+from agent.providers.config import CacheTtl, ModelConfig, ReasoningEffort
 from agent.providers.retry import RetryPolicy
 from agent.runtime.ids import uuid7
 from agent.runtime.limits import DEFAULT_LIMITS, Limits, PartialLimits
@@ -50,6 +50,12 @@ class AgentProfile(models.Model):
     name = models.CharField(max_length=200)
     description = models.TextField(blank=True)
     system_prompt = models.TextField(blank=True, help_text="Composed per run, never part of a stored conversation.")
+    prompt_zone = models.CharField(
+        max_length=8,
+        default="stable",
+        choices=[("stable", "the same in each run"), ("volatile", "another one in each run")],
+        help_text="Instructions that change with each run are never marked for a cache.",
+    )
     endpoint = models.ForeignKey(ModelEndpoint, on_delete=models.PROTECT, related_name="agents")
     model = models.CharField(max_length=200)
     temperature = models.FloatField(
@@ -68,6 +74,13 @@ class AgentProfile(models.Model):
         validators=[MinValueValidator(0.0), MaxValueValidator(1.0)],
         help_text="Empty: the provider's default.",
     )
+    reasoning_effort = models.CharField(
+        max_length=8,
+        blank=True,
+        default="",
+        choices=[("", "the provider's default"), ("low", "low"), ("medium", "medium"), ("high", "high")],
+        help_text="How much the model thinks before it answers, for models that can.",
+    )
     stop_sequences: models.JSONField[list[str], list[str]] = models.JSONField(
         default=list, blank=True, help_text="Texts at which the model stops writing."
     )
@@ -83,7 +96,7 @@ class AgentProfile(models.Model):
         null=True,
         blank=True,
         validators=[MinValueValidator(1)],
-        help_text="Tokens that the model can take in. Empty: what is known of the model.",
+        help_text="Tokens that the model can take in; Ollama is told so. Empty: what is known of the model.",
     )
     retry_policy: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(
         null=True,
@@ -135,10 +148,14 @@ class AgentProfile(models.Model):
             PartialLimits.from_wire(self.limits)
         except ValueError as error:
             raise ValidationError({"limits": _faults(error)}) from error
+        if self.retry_policy is not None and not isinstance(self.retry_policy, dict):
+            raise ValidationError({"retry_policy": 'An object is needed, as in {"maxAttempts": 3}.'})
         try:
             self.retries()
         except ValueError as error:
             raise ValidationError({"retry_policy": _faults(error)}) from error
+        if self.cache_ttl and self.prompt_zone == "volatile":  # P26
+            raise ValidationError({"cache_ttl": "Instructions that change with each run cannot be cached."})
         for name in ("suggested_prompts", "stop_sequences"):
             texts: object = getattr(self, name)
             if not isinstance(texts, list) or not all(isinstance(text, str) and text.strip() for text in texts):
@@ -162,6 +179,8 @@ class AgentProfile(models.Model):
             top_p=self.top_p,
             stop_sequences=tuple(self.stop_sequences),
             cache_ttl=cast(CacheTtl, self.cache_ttl),
+            reasoning_effort=cast(ReasoningEffort, self.reasoning_effort),
+            context_window=self.context_window,
         )
 
     def effective_limits(self) -> Limits:
@@ -195,4 +214,7 @@ def _faults(error: ValueError) -> list[str]:
     errors = getattr(error, "errors", None)
     if errors is None:
         return [str(error)]
-    return [f"{'.'.join(map(str, fault['loc']))}: {fault['msg'].removeprefix('Value error, ')}" for fault in errors()]
+    return [
+        ": ".join(filter(None, (".".join(map(str, fault["loc"])), fault["msg"].removeprefix("Value error, "))))
+        for fault in errors()
+    ]

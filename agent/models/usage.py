@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -11,12 +12,15 @@ from django.db import models
 
 from agent.models.endpoint import ModelEndpoint
 from agent.models.profile import AgentProfile
+from agent.runtime.messages import Usage
+from agent.runtime.model import UsageDetails
 
 MILLION = Decimal(1_000_000)
 
 
-def _price(help_text: str) -> models.DecimalField[Decimal, Decimal]:
-    return models.DecimalField(max_digits=14, decimal_places=6, validators=[MinValueValidator(0)], help_text=help_text)
+def _price(help_text: str, **options: Any) -> models.DecimalField[Any, Any]:
+    zero = MinValueValidator(0)
+    return models.DecimalField(max_digits=14, decimal_places=6, validators=[zero], help_text=help_text, **options)
 
 
 class ModelPrice(models.Model):
@@ -30,6 +34,9 @@ class ModelPrice(models.Model):
     input = _price("For a million tokens of input.")
     cached_input = _price("For a million tokens of input that came from the provider's cache.")
     cache_write = _price("For a million tokens of input that went into the provider's cache.")
+    cache_write_hour = _price(
+        "The same, where the cache keeps it for an hour. Empty: twice the price of input.", null=True, blank=True
+    )
     output = _price("For a million tokens of output, reasoning included.")
 
     class Meta:
@@ -40,15 +47,21 @@ class ModelPrice(models.Model):
     def __str__(self) -> str:
         return f"{self.model} at {self.endpoint}"
 
-    def cost(self, *, input_tokens: int, cached_tokens: int, cache_write_tokens: int, output_tokens: int) -> Decimal:
-        """Return the price of one call in US dollars; `input_tokens` are all, cached and written ones included."""
-        plain = max(0, input_tokens - cached_tokens - cache_write_tokens)
-        total = plain * self.input + cached_tokens * self.cached_input + cache_write_tokens * self.cache_write
-        return (total + output_tokens * self.output) / MILLION
+    def cost(self, usage: Usage, details: UsageDetails) -> Decimal:
+        """Return the price of one call in US dollars."""
+        cached, written = details.cached_tokens, details.cache_write_tokens
+        hour = min(details.cache_write_hour_tokens, written)
+        of_hour = 2 * self.input if self.cache_write_hour is None else self.cache_write_hour
+        total = max(0, usage.input_tokens - cached - written) * self.input + cached * self.cached_input
+        total += (written - hour) * self.cache_write + hour * of_hour + usage.output_tokens * self.output
+        return Decimal(total) / MILLION
 
 
 class UsageRecord(models.Model):
-    """One model call: its tokens, and its cost in US dollars where that is known."""
+    """One model call: its tokens, as far as the provider counted them, and its cost in US dollars where that is known.
+
+    Of `cache_write_tokens` some are kept for an hour. A call that was stopped has what was counted until then.
+    """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     agent = models.ForeignKey(AgentProfile, on_delete=models.SET_NULL, null=True, related_name="+")
@@ -56,10 +69,11 @@ class UsageRecord(models.Model):
     model = models.CharField(max_length=200)
     execution_id: models.UUIDField[UUID, UUID] = models.UUIDField()
     call_index = models.PositiveIntegerField()
-    input_tokens = models.PositiveBigIntegerField()
+    input_tokens = models.PositiveBigIntegerField(null=True)
     cached_tokens = models.PositiveBigIntegerField(default=0)
     cache_write_tokens = models.PositiveBigIntegerField(default=0)
-    output_tokens = models.PositiveBigIntegerField()
+    cache_write_hour_tokens = models.PositiveBigIntegerField(default=0)
+    output_tokens = models.PositiveBigIntegerField(null=True)
     reasoning_tokens = models.PositiveBigIntegerField(default=0)
     cost = models.DecimalField(max_digits=18, decimal_places=9, null=True)
     created_at = models.DateTimeField(auto_now_add=True)

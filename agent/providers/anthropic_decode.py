@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -24,8 +23,8 @@ from agent.providers.decoding import member
 from agent.providers.failures import Scrubber, from_error_object
 from agent.providers.framing import DEFAULT_LIMIT
 from agent.providers.prepared import PreparedRequest
-from agent.runtime.messages import StopReason
-from agent.runtime.model import MessageStop, ModelEvent, StreamError
+from agent.runtime.messages import StopReason, Usage
+from agent.runtime.model import MessageStop, ModelEvent, StreamError, UsageDetails
 from agent.runtime.values import clean_text, freeze
 
 logger = logging.getLogger(__name__)
@@ -101,10 +100,8 @@ class MessagesDecoder(AnswerDecoder):
             self._tokens.next_call()
         return body
 
-    def failure(self, error: StreamError) -> StreamError:
-        """Return an error with what was spent before it."""
-        usage, details = self._tokens.total()
-        return replace(error, usage=usage, details=details)
+    def spent(self) -> tuple[Usage | None, UsageDetails | None]:
+        return self._tokens.total()
 
     def _take(self, event: dict[str, Any], out: list[ModelEvent]) -> None:
         kind = event.get("type")
@@ -113,7 +110,7 @@ class MessagesDecoder(AnswerDecoder):
                 self._finish("end_turn", event, out)
             out += self.close()
         elif kind == "message_delta":
-            self._tokens.count(event.get("usage"))
+            self._count(event.get("usage"))
             delta = event.get("delta")
             reason = member(delta, "stop_reason")
             if isinstance(reason, str) and reason and not self.finished:
@@ -123,7 +120,7 @@ class MessagesDecoder(AnswerDecoder):
         elif kind == "error" or (kind is None and "error" in event):
             self._fail(from_error_object(event.get("error"), self._scrub), out)
         elif kind == "message_start":
-            self._tokens.count(member(event, "message", "usage"))
+            self._count(member(event, "message", "usage"))
         elif kind == "content_block_start":
             self._start(event.get("index"), event.get("content_block"), out)
         elif kind in ("content_block_delta", "content_block_stop"):
@@ -136,6 +133,10 @@ class MessagesDecoder(AnswerDecoder):
                     self._grow(part, event.get("delta"), out)
         elif kind != "ping":
             logger.debug("skipped an event of the unknown type %.64r", kind)
+
+    def _count(self, usage: Any) -> None:
+        self._tokens.count(usage)
+        self.counted = True
 
     def _start(self, index: Any, block: Any, out: list[ModelEvent]) -> None:
         if not isinstance(block, dict) or not isinstance(index, int):

@@ -76,7 +76,8 @@ class MessagesRequests:
             parts.append(b',"system":[' + b",".join(instructions) + b"]")
         parts += (b',"messages":[', b",".join(messages), b"]}")
         kept = state.only(said, self._history.calls)
-        return PreparedRequest(b"".join(parts), tools.names, kept, request.response_message_id, not messages)
+        answer_id = request.response_message_id
+        return PreparedRequest(b"".join(parts), tools.names, kept, answer_id, not messages, tools.left_out)
 
     def _settings(self, request: ModelRequest) -> bytes:
         settings = sampling(self._config, request)

@@ -6,15 +6,16 @@ from collections import Counter
 from typing import Any
 
 from agent.providers.decoding import count, details_of, member, usage_of
-from agent.runtime.messages import MAX_SAFE_INTEGER, Usage
+from agent.runtime.messages import Usage
 from agent.runtime.model import UsageDetails
 
 _FRESH = ("input_tokens",)
 _WRITTEN = ("cache_creation_input_tokens",)
+_WRITTEN_FOR_AN_HOUR = ("cache_creation", "ephemeral_1h_input_tokens")
 _CACHED = ("cache_read_input_tokens",)
 _MADE = ("output_tokens",)
 _THOUGHT = ("output_tokens_details", "thinking_tokens")
-_PATHS = (_FRESH, _WRITTEN, _CACHED, _MADE, _THOUGHT)
+_PATHS = (_FRESH, _WRITTEN, _WRITTEN_FOR_AN_HOUR, _CACHED, _MADE, _THOUGHT)
 
 
 class Tokens:
@@ -43,8 +44,12 @@ class Tokens:
         sums = self._before + Counter(self._now) if self._before else self._now
         if not sums:
             return None, None
-        tokens = {path: min(sums[path], MAX_SAFE_INTEGER) for path in _PATHS if path in sums}
-        given = sum(tokens.get(path, 0) for path in (_FRESH, _WRITTEN, _CACHED))
-        usage = usage_of(min(given, MAX_SAFE_INTEGER), tokens.get(_MADE, 0), None)
-        details = details_of(cached=tokens.get(_CACHED), written=tokens.get(_WRITTEN), reasoning=tokens.get(_THOUGHT))
+        given = sum(sums.get(path, 0) for path in (_FRESH, _WRITTEN, _CACHED))
+        usage = usage_of(given, sums.get(_MADE, 0), None)
+        details = details_of(
+            cached=sums.get(_CACHED),
+            written=sums.get(_WRITTEN),
+            written_for_an_hour=sums.get(_WRITTEN_FOR_AN_HOUR),
+            reasoning=sums.get(_THOUGHT),
+        )
         return usage, details

@@ -13,6 +13,9 @@ ReasoningReplay: TypeAlias = Literal["auto", "never", "always"]
 # Whether stable prefixes are marked for the provider's cache, and for how long (P170).
 CacheTtl: TypeAlias = Literal["", "five_min", "one_hour"]
 
+# How much a model thinks before it answers; empty leaves it to the provider.
+ReasoningEffort: TypeAlias = Literal["", "low", "medium", "high"]
+
 OLLAMA_URL = "http://127.0.0.1:11434"
 
 
@@ -39,4 +42,6 @@ class ModelConfig:
     embedding_model: str = ""
     reasoning_replay: ReasoningReplay = "auto"
     cache_ttl: CacheTtl = ""
+    reasoning_effort: ReasoningEffort = ""
+    context_window: int | None = None
     allow_private: bool = False

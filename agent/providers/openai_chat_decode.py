@@ -6,7 +6,6 @@ it sure that their arguments are whole, and a call that was once started cannot 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from agent.providers.decoder import AnswerDecoder
@@ -99,8 +98,8 @@ class ChatDecoder(AnswerDecoder):
         state = prepared.state.plus(self._call_ids, prepared.message_id, extras).to_model_state(STATE_FORMAT)
         out.append(MessageStop(self._stop_reason, self._usage, state, self._details))
 
-    def failure(self, error: StreamError) -> StreamError:
-        return replace(error, usage=self._usage, details=self._details)
+    def spent(self) -> tuple[Usage | None, UsageDetails | None]:
+        return self._usage, self._details
 
     def _take(self, chunk: dict[str, Any], out: list[ModelEvent]) -> None:
         self._count(chunk.get("usage"))
@@ -125,9 +124,10 @@ class ChatDecoder(AnswerDecoder):
         usage = usage_of(*(member(value, name) for name in ("prompt_tokens", "completion_tokens", "total_tokens")))
         if usage is not None:
             cached = count(member(value, "prompt_tokens_details", "cached_tokens"))
-            self._usage = usage
+            self._usage, self.counted = usage, True
             self._details = details_of(
                 cached=member(value, "prompt_cache_hit_tokens") if cached is None else cached,  # DeepSeek's name
+                written=member(value, "prompt_tokens_details", "cache_write_tokens"),
                 reasoning=member(value, "completion_tokens_details", "reasoning_tokens"),
             )
 

@@ -53,7 +53,8 @@ class ChatRequests:
             parts += (b',"tools":', tools.encoded, members(tool_choice=_tool_choice(request.tool_choice, tools)))
         parts += (b',"messages":[', b",".join(messages), b"]}")
         kept = state.only(request.messages, self._history.calls)
-        return PreparedRequest(b"".join(parts), tools.names, kept, request.response_message_id, not messages)
+        answer_id = request.response_message_id
+        return PreparedRequest(b"".join(parts), tools.names, kept, answer_id, not messages, tools.left_out)
 
     def _settings(self, request: ModelRequest) -> bytes:
         config, settings = self._config, sampling(self._config, request)

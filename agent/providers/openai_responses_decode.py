@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import orjson
@@ -72,8 +71,8 @@ class ResponsesDecoder(AnswerDecoder):
         else:
             self._value({"type": "response.done", "response": answer}, out)
 
-    def failure(self, error: StreamError) -> StreamError:
-        return replace(error, usage=self._usage, details=self._details)
+    def spent(self) -> tuple[Usage | None, UsageDetails | None]:
+        return self._usage, self._details
 
     def _take(self, event: dict[str, Any], out: list[ModelEvent]) -> None:
         kind = text_of(event, "type")
@@ -221,7 +220,7 @@ class ResponsesDecoder(AnswerDecoder):
     def _count(self, value: Any) -> None:
         usage = usage_of(*(member(value, name) for name in ("input_tokens", "output_tokens", "total_tokens")))
         if usage is not None:
-            self._usage = usage
+            self._usage, self.counted = usage, True
             self._details = details_of(
                 cached=member(value, "input_tokens_details", "cached_tokens"),
                 written=member(value, "input_tokens_details", "cache_write_tokens"),

@@ -55,7 +55,8 @@ class ResponsesRequests:
             parts += (b',"tools":', tools.encoded, members(tool_choice=_tool_choice(request.tool_choice, tools)))
         parts += (b',"input":[', b",".join(items), b"]}")
         kept = state.only(messages, self._history.calls)
-        return PreparedRequest(b"".join(parts), tools.names, kept, request.response_message_id, not items)
+        answer_id = request.response_message_id
+        return PreparedRequest(b"".join(parts), tools.names, kept, answer_id, not items, tools.left_out)
 
     def _settings(self, request: ModelRequest) -> bytes:
         settings = sampling(self._config, request)

@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 class PreparedRequest:
     """A request as it goes out; `names` and `state` read its answer, `message_id` is what the answer will be.
 
-    It is `empty` where there is nothing to send.
+    It is `empty` where there is nothing to send. `left_out` are the tools that the provider would refuse.
     """
 
     body: bytes
@@ -31,6 +31,7 @@ class PreparedRequest:
     state: ProviderState
     message_id: str
     empty: bool
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,10 @@ class EncodedTools:
     names: ToolNames
     sent: frozenset[str]
     encoded: bytes
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        return tuple(each.name for each in self.definitions if each.name not in self.sent)
 
 
 class ToolEncoder:

@@ -13,7 +13,7 @@ from agent.runtime.exceptions import LimitExceeded, ModelProtocolError
 from agent.runtime.history import History
 from agent.runtime.hooks import model_stream
 from agent.runtime.ids import message_id
-from agent.runtime.messages import AgentMessage, Block, ModelContext, TextBlock, ToolCallBlock, Usage
+from agent.runtime.messages import AgentMessage, Block, ModelContext, TextBlock, ToolCallBlock
 from agent.runtime.model import ModelRequest
 from agent.runtime.preflight import check_budget, check_stop, find_problem
 from agent.runtime.values import FrozenDict
@@ -104,7 +104,7 @@ async def call_model(run: AgentExecution, call_index: int) -> Answer:
     answer.stopped = run.now()
     end = answer.stop or answer.error
     if end is not None and end.usage is not None:
-        run.usage = add_usage(run.usage, end.usage)
+        run.usage = run.usage.plus(end.usage)
     if answer.failure is not None:
         keep_shown_text(run, answer)
         raise answer.failure
@@ -161,11 +161,3 @@ def stable_message(
     message = AgentMessage(id=answer.message_id, role="assistant", blocks=tuple(stable))
     run.add_message(message, context)
     return message
-
-
-def add_usage(total: Usage, more: Usage) -> Usage:
-    return Usage(
-        input_tokens=total.input_tokens + more.input_tokens,
-        output_tokens=total.output_tokens + more.output_tokens,
-        total_tokens=total.total_tokens + more.total_tokens,
-    )

@@ -153,6 +153,14 @@ class Usage(Value):
     output_tokens: TokenCount
     total_tokens: TokenCount
 
+    def plus(self, more: Usage) -> Usage:
+        """Return the sum; whatever a provider claims, it stays a number that can be kept."""
+        return Usage(
+            input_tokens=min(self.input_tokens + more.input_tokens, MAX_SAFE_INTEGER),
+            output_tokens=min(self.output_tokens + more.output_tokens, MAX_SAFE_INTEGER),
+            total_tokens=min(self.total_tokens + more.total_tokens, MAX_SAFE_INTEGER),
+        )
+
 
 class ModelContext(Value):
     """The working view beside the visible history (E23). `checkpoint` is null until compaction exists."""

@@ -8,7 +8,7 @@ that the engine can stamp `execution_id` and `seq` on them and hand the same obj
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 from agent.runtime.cancellation import CancelSignal
@@ -34,6 +34,18 @@ ErrorKind: TypeAlias = Literal[
 ]
 
 
+class CallListener(Protocol):
+    """Hears of a call what its events do not say, or say too late if the call is stopped."""
+
+    def used(self, usage: Usage, details: UsageDetails | None) -> None:
+        """The provider has counted so much so far; a later count replaces it."""
+        ...
+
+    def left_out(self, tools: Sequence[str]) -> None:
+        """The model is not told of these tools: its provider would refuse them."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
     """One model call (R146). `messages` begins with the composed system message, if there is one.
@@ -41,7 +53,7 @@ class ModelRequest:
     `max_tokens` and the other sampling settings are None where the provider's own default is wanted. `tool_choice` is
     `auto`, `required`, `none` or the name of a tool. `response_schema` is a JSON Schema that the answer's text must
     follow, for providers that can be told so (P53). A `volatile_prompt` is another one in each run: no cache is asked
-    to keep it (P24, P170).
+    to keep it (P24, P170). A `listener` is told what happens beside the answer.
     """
 
     response_message_id: str
@@ -53,15 +65,20 @@ class ModelRequest:
     tool_choice: str | None = None
     response_schema: Mapping[str, Any] | None = None
     volatile_prompt: bool = False
+    listener: CallListener | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class UsageDetails:
-    """How the tokens of `Usage` divide (P14): input that came from or went into the provider's cache, hidden output."""
+    """How the tokens of `Usage` divide (P14): input that came from or went into the provider's cache, hidden output.
+
+    `cache_write_hour_tokens` are those of the written ones that are kept for an hour, which costs more.
+    """
 
     cached_tokens: int = 0
     cache_write_tokens: int = 0
     reasoning_tokens: int = 0
+    cache_write_hour_tokens: int = 0
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db import transaction
 
 from agent.governance.prices import record_usage
-from agent.providers.metering import CallUsage
+from agent.providers.metering import CallUsage, total_usage
 from agent.runtime import events as ev
 from agent.runtime.exceptions import AgentError
 from agent.runtime.execution import AgentExecution, RunResult
@@ -49,7 +49,7 @@ class Ending:
             error,
             tuple(execution.added),
             execution.model_context,
-            execution.usage,
+            total_usage(calls),
             state.seq,
             state.current(),
             tuple(calls),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agent.providers.config import ModelConfig
@@ -18,12 +18,20 @@ Note = Callable[[str, dict[str, Any]], None]
 
 
 def model_of_run(
-    setup: RunSetup, make: Callable[[ModelConfig], Model], on_usage: Callable[[CallUsage], None], note: Note
+    setup: RunSetup, make: Callable[[ModelConfig], Model], on_call: Callable[[CallUsage], None], note: Note
 ) -> Model:
     """Return the model that answers a run; `note(event, payload)` is told what happened beside it."""
 
+    noted: set[str] = set()
+
+    def left_out(tools: Sequence[str]) -> None:
+        for tool in tools:
+            if tool not in noted:
+                noted.add(tool)
+                note("tool-left-out", {"toolName": tool})
+
     def candidate(endpoint: str, config: ModelConfig) -> Candidate:
-        model: Model = MeteredModel(make(config), endpoint, config.model, on_usage)
+        model: Model = MeteredModel(make(config), endpoint, config.model, on_call, left_out)
         if setup.retries is not None:
             model = RetryingModel(model, setup.retries, on_retry=lambda error, wait: retried(endpoint, error, wait))
         return Candidate(endpoint, model, config)

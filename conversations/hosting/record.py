@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from agent.providers.metering import total_usage
 from agent.runtime.state import ExecutionState
 from conversations.exceptions import ExecutionNotFound
 from conversations.hosting.past import state_of
@@ -71,7 +72,7 @@ async def _look(host: ExecutionHost, user: User, execution_id: UUID) -> Record:
     if run is None:
         return record
     # Also when its end is stored already: nobody is to hear of it before those who follow the run.
-    usage = run.execution.usage if run.execution is not None else None
+    usage = total_usage(run.calls)
     return replace(record, state=run.channel.state, finished_at=None, usage=usage.to_wire() if usage else None)
 
 

@@ -180,6 +180,7 @@ def agent_form(endpoint: ModelEndpoint, **changed: Any) -> dict[str, Any]:
         "fallbacks-INITIAL_FORMS": "0",
         "tool_call_errors": "report",
         "tool_exceptions": "fail",
+        "prompt_zone": "stable",
         "enabled": "on",
     } | changed
 
@@ -194,10 +195,24 @@ def test_an_agent_is_made_with_prompts_one_a_line(admin: Client) -> None:
     assert "one\n二" in page(admin, f"agentprofile/{row.pk}/change/")
 
 
+def test_a_new_default_agent_takes_over_from_the_one_before(admin: Client) -> None:
+    before = AgentProfileFactory(slug="before", is_default=True)
+    response = admin.post("/admin/agent/agentprofile/add/", agent_form(ModelEndpointFactory(), is_default="on"))
+    assert response.status_code == 302, response.content.decode()
+    before.refresh_from_db()
+    assert not before.is_default and AgentProfile.objects.get(slug="a").is_default
+
+
+def test_an_address_with_nul_is_refused(admin: Client) -> None:
+    assert admin.get("/admin/agent/modelendpoint/?protocol=%00").status_code == 400
+
+
 def test_a_retry_policy_is_checked_on_the_form(admin: Client) -> None:
     """P19, P29."""
     wrong = agent_form(ModelEndpointFactory(), retry_policy='{"maxAttempts": 0}')
     assert "maxAttempts" in admin.post("/admin/agent/agentprofile/add/", wrong).content.decode()
+    wrong = agent_form(ModelEndpointFactory(), retry_policy="3")
+    assert "An object is needed" in admin.post("/admin/agent/agentprofile/add/", wrong).content.decode()
     right = agent_form(ModelEndpointFactory(), retry_policy='{"maxAttempts": 3}')
     assert admin.post("/admin/agent/agentprofile/add/", right).status_code == 302
     policy = AgentProfile.objects.get().retries()

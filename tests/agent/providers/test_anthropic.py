@@ -326,12 +326,17 @@ async def test_a_run_that_is_cancelled_stops_going_on(transport: Transport) -> N
 
 async def test_usage_is_counted_in_our_terms(answered: Answered) -> None:
     """B38: all input counts as input, and later values replace earlier ones."""
-    start = messages_start(input_tokens=100, cache_creation_input_tokens=10, cache_read_input_tokens=40)
+    hour: Any = {"ephemeral_5m_input_tokens": 4, "ephemeral_1h_input_tokens": 6}
+    start = messages_start(
+        input_tokens=100, cache_creation_input_tokens=10, cache_read_input_tokens=40, cache_creation=hour
+    )
     thought = {"output_tokens_details": {"thinking_tokens": 20}}
     answer = await answered(start, *text_block(0, "Ok"), *messages_end(output_tokens=30, input_tokens=90, **thought))
     assert answer.stop is not None
     assert answer.stop.usage == Usage(input_tokens=140, output_tokens=30, total_tokens=170)
-    assert answer.stop.details == UsageDetails(cached_tokens=40, cache_write_tokens=10, reasoning_tokens=20)
+    assert answer.stop.details == UsageDetails(
+        cached_tokens=40, cache_write_tokens=10, reasoning_tokens=20, cache_write_hour_tokens=6
+    )
 
 
 async def test_a_server_that_does_not_stream_is_read_too(answered: Answered) -> None:

@@ -416,6 +416,7 @@ async def test_a_foreign_model_state_fails_visibly_and_sends_nothing(state: Mode
     ("counts", "details"),
     [
         ({"prompt_tokens_details": {"cached_tokens": 5}}, UsageDetails(cached_tokens=5)),
+        ({"prompt_tokens_details": {"cache_write_tokens": 6}}, UsageDetails(cache_write_tokens=6)),
         ({"completion_tokens_details": {"reasoning_tokens": 4}}, UsageDetails(reasoning_tokens=4)),
         ({"prompt_cache_hit_tokens": 3, "prompt_cache_miss_tokens": 6}, UsageDetails(cached_tokens=3)),
         ({"prompt_tokens_details": None, "completion_tokens_details": {"reasoning_tokens": "4"}}, None),
