@@ -14,6 +14,7 @@ help:  ## list these targets
 install: .venv/.stamp  ## everything into .venv, exactly as locked
 
 run: install .env  ## migrate, prepare and serve on 127.0.0.1:$PORT (default 8000)
+	@echo "Preparing …"
 	@$(MANAGE) bootstrap --migrate --demo
 	@exec $(MANAGE) serve --host 127.0.0.1 --drain 0
 

@@ -1,4 +1,4 @@
-"""Session cookies that cannot be ours are dropped before anything looks them up."""
+"""What no database should see: session cookies that cannot be ours, and NUL in an address."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Awaitable, Callable
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.conf import settings
+from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
 
 from conversations.credentials import SESSION_KEY_FORM
 
 
-class SessionKeyMiddleware:
-    """Takes a session cookie of another form out of the request: PostgreSQL refuses NUL with an error, for instance."""
+class CleanRequestMiddleware:
+    """Takes a session cookie of another form out of the request, and refuses NUL, which PostgreSQL does not take."""
 
     sync_capable = False
     async_capable = True
@@ -26,4 +27,6 @@ class SessionKeyMiddleware:
         key = request.COOKIES.get(settings.SESSION_COOKIE_NAME)
         if key is not None and not SESSION_KEY_FORM.fullmatch(key):
             del request.COOKIES[settings.SESSION_COOKIE_NAME]
+        if "%00" in request.META.get("QUERY_STRING", "") or "\x00" in request.path:
+            raise BadRequest("an address holds no NUL")
         return await self.get_response(request)

@@ -61,7 +61,7 @@ MIDDLEWARE = [
     "conversations.health.HealthMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "par_project.policy.SitePolicyMiddleware",
-    "conversations.sessions.SessionKeyMiddleware",
+    "conversations.sessions.CleanRequestMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",

@@ -17,6 +17,7 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import URLPattern, path
 from unfold.admin import ModelAdmin
 from unfold.decorators import action, display
+from unfold.widgets import UnfoldAdminTextareaWidget
 
 from agent.crypto import SecretUnreadable
 from agent.models import AgentProfile, ModelEndpoint
@@ -37,6 +38,7 @@ class ModelEndpointForm(forms.ModelForm[ModelEndpoint]):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.fields["headers"].widget = UnfoldAdminTextareaWidget(attrs={"autocomplete": "off", "rows": 3})
         for name, what in SECRETS.items():
             stored = f"{what} stored" if getattr(self.instance, name) else "Nothing is stored"
             self.fields[name].widget.attrs["placeholder"] = stored

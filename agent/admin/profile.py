@@ -38,11 +38,12 @@ class AgentProfileForm(forms.ModelForm[AgentProfile]):
         model = AgentProfile
         fields = "__all__"
 
-    def validate_constraints(self) -> None:
-        """Leave out that there is one default agent: saving takes it away from the one before."""
-        wanted, self.instance.is_default = self.instance.is_default, False
-        super().validate_constraints()
-        self.instance.is_default = wanted
+    def _post_clean(self) -> None:
+        """Judge the agent as if it were not the default: saving takes that away from the one before."""
+        wanted = bool(self.cleaned_data.get("is_default"))
+        self.cleaned_data["is_default"] = False
+        super()._post_clean()  # type: ignore[misc]
+        self.cleaned_data["is_default"] = self.instance.is_default = wanted
 
 
 class AgentFallbackInline(TabularInline):

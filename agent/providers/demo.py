@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import orjson
 
@@ -35,6 +36,7 @@ _TIME = re.compile(r"\btime\b|\bdate\b|\bclock\b|\btoday\b", re.IGNORECASE)
 _CALCULATE = re.compile(r"\bcalculat|\bcomput|\barithmetic\b|\bmaths?\b", re.IGNORECASE)
 _EXPRESSION = re.compile(r"\(*\d[\d.()\s]*(?:[-+*/%^×÷][-+*/%^×÷\d.()\s]*\d[\d.]*\)*)+")
 _STORY = re.compile(r"\blong\b|\bstory\b", re.IGNORECASE)
+_USE = re.compile(r"\s*use `?(?P<name>[A-Za-z0-9_.-]+)`?(?P<arguments>(\s+\w+=\S+)*)\s*[.!]?\s*", re.IGNORECASE)
 _POSTCARD = re.compile(r"\bpostcard\b", re.IGNORECASE)
 _RECIPIENT = re.compile(r"\bpostcard\s+to\s+([^.,;:!?\n]{1,100})", re.IGNORECASE)
 _ZONE = re.compile(r"\b[A-Z][A-Za-z]+/[A-Z][A-Za-z_]+\b")
@@ -47,7 +49,7 @@ class _Plan:
 
     reasoning: str = ""
     text: str = ""
-    calls: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
 
 class Demo:
@@ -108,6 +110,8 @@ def _plan(request: ModelRequest) -> _Plan:
     if answered:
         return _Plan(text="\n\n".join(_comment(call, result) for call, result in answered))
     available = {tool.name for tool in request.tools}
+    if use := _USE.fullmatch(question):
+        return _use(use, available)
     if _POSTCARD.search(question):
         return _postcard(question, available)
     if _STORY.search(question):
@@ -121,6 +125,20 @@ def _plan(request: ModelRequest) -> _Plan:
     if missing:
         plan.text = f"I cannot use {_listed(missing)} here: it is not among my tools.\n\n"
     return plan
+
+
+def _use(use: re.Match[str], available: set[str]) -> _Plan:
+    """Call any tool by its name, with or without the part before the last dot: “Use double number=21”."""
+    name = next((each for each in sorted(available) if use["name"] in (each, each.rpartition(".")[2])), None)
+    if name is None:
+        return _Plan(text=f"I cannot use {_listed([use['name']])} here: it is not among my tools.")
+    arguments: dict[str, Any] = {}
+    for key, value in re.findall(r"(\w+)=(\S+)", use["arguments"]):
+        try:
+            arguments[key] = orjson.loads(value)
+        except orjson.JSONDecodeError:
+            arguments[key] = value
+    return _Plan(calls=[(name, arguments)])
 
 
 def _postcard(question: str, available: set[str]) -> _Plan:

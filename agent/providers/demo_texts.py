@@ -39,11 +39,11 @@ export OPENAI_API_KEY=sk-...
 make run
 ```
 
-Any other server that speaks the chat completions protocol is added by hand:
+Any other server is added by hand, in the admin or with:
 
 ```sh
-python manage.py add_agent helper --protocol openai-chat \\
-    --base-url http://127.0.0.1:11434/v1 --model NAME
+.venv/bin/python manage.py add_agent helper --tools --protocol openai-chat \\
+    --base-url http://127.0.0.1:8080/v1 --model NAME
 ```
 
 A tool is a typed Python function in a file named `agent_tools.py`:
@@ -56,6 +56,8 @@ def double(number: int) -> int:
     \"\"\"Double a number.\"\"\"
     return 2 * number
 ```
+
+I call any tool that is offered to me when you ask like this: `Use double number=21`
 """
 
 TOOLS_REASONING = "This asks for something that I cannot know by myself. There are tools for it."

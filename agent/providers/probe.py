@@ -51,7 +51,8 @@ async def probe(config: ModelConfig, *, within: float = WITHIN) -> Probe:
         models, models_error = await _models(config, transport)
         model = config.model or next(filter(_chats, models), "")
         if not model:
-            return Probe(models, models_error, "", (), "there is no model to ask; enter its name", None)
+            error = models_error or "there is no model to ask; enter its name"
+            return Probe(models, "", "", (), error, None)
         try:
             async with asyncio.timeout(within):
                 pieces, error, first = await _answer(replace(config, model=model), transport)

@@ -355,3 +355,11 @@ async def test_nothing_is_left_in_the_end(site: Site) -> None:
     assert (held["runs"], held["subscribers"], held["readers"]) == (0, 0, 0)
     assert set(held["tasks"]) == {"audit", "heartbeat", "sign-ins"}
     assert "Traceback" not in site.log()
+
+
+async def test_a_form_is_not_taken_apart_before_the_sign_in(site: Site) -> None:
+    """Twisted would do so on the loop; a malformed one gets the API's own words."""
+    form = {"Content-Type": "multipart/form-data; boundary=x"}
+    async with httpx.AsyncClient(base_url=site.address) as http:
+        refused = await http.post("/ai/executions", content=b"--x no form at all", headers=form)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (401, "AUTH_REQUIRED")

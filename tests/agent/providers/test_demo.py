@@ -108,3 +108,20 @@ async def test_a_foreign_model_state_fails_visibly() -> None:
     """R27."""
     answer = await read(DEMO, ask(state=ModelState(format="openai-chat/v1", data={"callIds": {"a": "b"}})))
     assert answer.error is not None and answer.error.kind == "invalid-request"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Use local.calculate expression=1+1", [("local.calculate", {"expression": "1+1"})]),
+        ("use `send_postcard` to=Ada text=Hi.", [("local.send_postcard", {"to": "Ada", "text": "Hi."})]),
+        ("Use calculate", [("local.calculate", {})]),
+    ],
+)
+async def test_it_calls_any_tool_by_its_name(text: str, expected: Any) -> None:
+    assert wanted(await read(DEMO, ask(user(text), tools=TOOLS))) == expected
+
+
+async def test_it_says_that_a_tool_is_not_there() -> None:
+    answer = await read(DEMO, ask(user("Use nothing"), tools=TOOLS))
+    assert not calls_of(answer) and "`nothing`" in text_of(answer)
