@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from subprocess import TimeoutExpired
 
@@ -108,11 +109,50 @@ async def test_clients_that_neither_read_nor_leave_do_not_hold_up_the_end(
 
 @pytest.mark.parametrize("delay", [0.0, 0.3, 0.8, 1.2, 1.5])
 def test_sigterm_during_the_start_ends_it_cleanly(site: Site, delay: float) -> None:
-    """Before Python has set its handlers the signal itself ends the process."""
+    """Only before Django runs the command does the signal itself end the process."""
     site.launch()
+    heard = False
     try:
         site.process.wait(delay)
     except TimeoutExpired:
+        heard = catches(site, signal.SIGTERM)
         site.process.send_signal(signal.SIGTERM)
-    assert site.process.wait(ENDS_WITHIN) in (0, -signal.SIGTERM)
+    code = site.process.wait(ENDS_WITHIN)
+    assert code == 0 or (code == -signal.SIGTERM and not heard)
     assert "Traceback" not in site.log()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_start_that_is_stopped_before_it_listens_leaves_the_database_in_good_order(
+    site: Site, number: signal.Signals
+) -> None:
+    site.query("DELETE FROM conversations_hostprocess")
+    site.launch()
+    eventually(lambda: site.query("SELECT 1 FROM conversations_hostprocess"))
+    site.process.send_signal(number)
+    assert site.process.wait(ENDS_WITHIN) == 0
+    assert site.query("SELECT count(*) FROM conversations_hostprocess WHERE stopped_at IS NOT NULL") == [(1,)]
+    assert "Traceback" not in site.log()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_start_listens_to_signals_before_it_opens_the_database(site: Site, number: signal.Signals) -> None:
+    site.launch()
+    eventually(lambda: catches(site, number, signal.SIGTERM))
+    site.process.send_signal(number)
+    assert site.process.wait(ENDS_WITHIN) == 0
+    assert "Traceback" not in site.log()
+
+
+def catches(site: Site, *numbers: signal.Signals) -> bool:
+    """Return whether the server handles these signals by now."""
+    status = Path(f"/proc/{site.process.pid}/status").read_text()
+    caught = int(status.split("SigCgt:")[1].split()[0], 16)
+    return all(caught >> (number - 1) & 1 for number in numbers)
+
+
+def eventually(found: Callable[[], object]) -> None:
+    deadline = time.monotonic() + ENDS_WITHIN
+    while not found():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)

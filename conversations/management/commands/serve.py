@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
+import signal
 import socket
 from argparse import ArgumentParser, ArgumentTypeError
-from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
-from typing import IO, Any
+from types import FrameType
+from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
@@ -16,6 +15,8 @@ from django.db import Error as DatabaseError
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from django.utils.module_loading import import_string
+
+from conversations.hosting.lock import Taken, serving_alone
 
 
 class Command(BaseCommand):
@@ -47,9 +48,14 @@ class Command(BaseCommand):
         # What the SDKs would read from the environment must not reach endpoints that were configured by hand.
         for name in ("OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS"):
             os.environ.pop(name, None)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, _leave)  # until the server drains: nothing is lost before
         _check_database()
-        with self._alone():
-            self._serve(options["host"], options["port"], options["drain"], *options["ping"])
+        try:
+            with serving_alone():
+                self._serve(options["host"], options["port"], options["drain"], *options["ping"])
+        except Taken:
+            raise CommandError("another process serves this database; run one") from None
 
     def _serve(self, host: str, port: int, drain: float | None, ping_every: float, ping_within: float) -> None:
         from conversations.hosting.host import ExecutionHost
@@ -80,13 +86,6 @@ class Command(BaseCommand):
         if server.fault:
             raise CommandError(server.fault)
 
-    def _alone(self) -> AbstractContextManager[Any]:
-        """On SQLite, hold a lock beside the database file: two processes would not see each other's runs."""
-        name = str(connection.settings_dict["NAME"])
-        if connection.vendor != "sqlite" or ":memory:" in name or "mode=memory" in name:
-            return nullcontext()
-        return _Lock(Path(name + ".serve-lock"))
-
 
 def _port(text: str) -> int:
     if not (text.isdecimal() and int(text) < 65_536):
@@ -107,21 +106,5 @@ def _check_database() -> None:
         raise CommandError(f"{len(missing)} migrations are not applied: run `manage.py bootstrap --migrate` first")
 
 
-class _Lock:
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._file: IO[str] | None = None
-
-    def __enter__(self) -> None:
-        self._file = self._path.open("w")
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self._file.close()
-            raise CommandError(
-                "another process serves this SQLite database; SQLite allows one, PostgreSQL any number"
-            ) from None
-
-    def __exit__(self, *exc_info: object) -> None:
-        assert self._file is not None
-        self._file.close()
+def _leave(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(0)
