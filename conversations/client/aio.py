@@ -5,31 +5,20 @@ from __future__ import annotations
 import asyncio
 import ssl as tls
 from collections.abc import AsyncGenerator, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Self, TypeAlias, assert_never
 from uuid import UUID, uuid4
 
 from conversations.client import effects as core
 from conversations.client.asked import OnApproval, decide, outcome_of
+from conversations.client.callers import Callers
 from conversations.client.connection import websocket_address
-from conversations.client.events import ApprovalRequested
 from conversations.client.exceptions import NotConnected, ParError, Unanswered
 from conversations.client.link import Link, closed
 from conversations.client.run import AsyncRun
 from conversations.client.session import Session
 from conversations.client.tools import Tool
-from conversations.client.transcript import Transcript
 
 Blocks: TypeAlias = Sequence[Mapping[str, Any]]
-
-
-@dataclass(slots=True)
-class _Wish:
-    """A command that a caller waits for, and what belongs to the run that it begins."""
-
-    answer: asyncio.Future[Any]
-    tools: Mapping[str, Tool] = field(default_factory=dict)
-    on_approval: OnApproval | None = None
 
 
 class AsyncClient:
@@ -65,11 +54,7 @@ class AsyncClient:
             heartbeat=heartbeat,
             ssl=ssl,
         )
-        self._wishes: dict[str, _Wish] = {}
-        self._runs: dict[str, AsyncRun] = {}
-        self._tools: dict[str, Mapping[str, Tool]] = {}
-        self._approvals: dict[str, OnApproval] = {}
-        self._followers: dict[str, set[asyncio.Queue[AsyncRun | ParError]]] = {}
+        self._callers = Callers(self)
         self._tasks: set[asyncio.Task[None]] = set()
         self._keeper: asyncio.Task[None] | None = None
         self._over: ParError | None = NotConnected("NOT_CONNECTED", "connect first")
@@ -163,20 +148,14 @@ class AsyncClient:
         Those that this client started are not among them. Raises `ParError` if there is no such conversation.
         """
         conversation = str(conversation_id)
-        found: asyncio.Queue[AsyncRun | ParError] = asyncio.Queue()
-        self._followers.setdefault(conversation, set()).add(found)
         try:
-            await self.command("subscribe", conversationId=conversation)
-            while True:
-                run = await found.get()
-                if isinstance(run, ParError):
-                    raise NotConnected(run.code, run.message) from run
-                yield run
+            with self._callers.following(conversation) as found:
+                await self.command("subscribe", conversationId=conversation)
+                while not isinstance(run := await found.get(), ParError):
+                    yield run
+                raise type(run)(run.code, run.message) from run
         finally:
-            followers = self._followers.get(conversation, set())
-            followers.discard(found)
-            if not followers:
-                self._followers.pop(conversation, None)
+            if not self._callers.follows(conversation):
                 self._perform(self._session.unfollow(conversation))
 
     async def command(self, type: str, **members: Any) -> dict[str, Any]:
@@ -193,17 +172,15 @@ class AsyncClient:
         on_approval: OnApproval | None = None,
     ) -> Any:
         self._check()
-        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         _, effects = self._session.command(type, id=id, **members)
-        self._wishes[id] = _Wish(answer, tools or {}, on_approval)
-        self._perform(effects)
         try:
-            async with asyncio.timeout(self.timeout):
-                return await answer
+            with self._callers.waiting(id, tools or {}, on_approval) as answer:
+                self._perform(effects)
+                async with asyncio.timeout(self.timeout):
+                    return await answer
         except TimeoutError:
             raise Unanswered(type, self.timeout) from None
         finally:
-            self._wishes.pop(id, None)
             self._session.forget(id)
 
     async def _keep(self, opened: asyncio.Event) -> None:
@@ -225,55 +202,20 @@ class AsyncClient:
                 case core.Later():
                     self._spawn(self._again(effect))
                 case core.Settled():
-                    self._settle(effect)
+                    self._callers.settle(effect)
                 case core.Told():
-                    self._tell(effect)
+                    for question in self._callers.tell(effect):
+                        self._spawn(decide(*question))
                 case core.Found():
-                    run = self._run_of(effect.run)
-                    for follower in self._followers.get(run.conversation_id, ()):
-                        follower.put_nowait(run)
+                    self._callers.find(effect.run)
                 case core.Abandoned():
-                    self._run_of(effect.run).fail(effect.error)
-                    self._forget(effect.run.execution_id)
+                    self._callers.abandon(effect.run, effect.error)
+                case core.Unfollowed():
+                    self._callers.leave(effect.conversation_id, effect.error)
                 case core.Called():
                     self._spawn(self._answer(effect))
                 case _:
                     assert_never(effect)
-
-    def _settle(self, settled: core.Settled) -> None:
-        wish = self._wishes.get(settled.id)
-        if wish is None or wish.answer.done():
-            return
-        if isinstance(settled.answer, ParError):
-            wish.answer.set_exception(settled.answer)
-        elif settled.run is None:
-            wish.answer.set_result(settled.answer)
-        else:
-            run = self._run_of(settled.run)
-            if wish.tools:
-                self._tools[run.execution_id] = wish.tools
-            if wish.on_approval is not None:
-                self._approvals[run.execution_id] = wish.on_approval
-            wish.answer.set_result(run)
-
-    def _tell(self, told: core.Told) -> None:
-        run = self._run_of(told.run)
-        run.feed(told.events)
-        handler = self._approvals.get(run.execution_id)
-        for event in told.events:
-            if handler is not None and isinstance(event, ApprovalRequested):
-                self._spawn(decide(run, event, handler))
-        if run.ended:
-            self._forget(run.execution_id)
-
-    def _run_of(self, transcript: Transcript) -> AsyncRun:
-        if transcript.execution_id not in self._runs:
-            self._runs[transcript.execution_id] = AsyncRun(self, transcript)
-        return self._runs[transcript.execution_id]
-
-    def _forget(self, execution_id: str) -> None:
-        for kept in (self._runs, self._tools, self._approvals):
-            kept.pop(execution_id, None)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -285,8 +227,7 @@ class AsyncClient:
         self._perform(self._session.again(later.id))
 
     async def _answer(self, called: core.Called) -> None:
-        tool = self._tools.get(called.execution_id, {}).get(called.name)
-        result, is_error = await outcome_of(tool, called)
+        result, is_error = await outcome_of(self._callers.tool(called), called)
         try:
             effects = self._session.tool_result(called, result, is_error)
         except ParError as error:
@@ -301,14 +242,7 @@ class AsyncClient:
         """Give everybody who waits an error; a later `connect` begins with nothing."""
         self._session.reset()
         self._over = self._over or error
-        for wish in self._wishes.values():
-            if not wish.answer.done():
-                wish.answer.set_exception(NotConnected(error.code, error.message))
-        for run in tuple(self._runs.values()):
-            run.fail(error)
-            self._forget(run.execution_id)
-        for follower in (each for followers in self._followers.values() for each in followers):
-            follower.put_nowait(error)
+        self._callers.dismiss(error)
 
 
 def _camel(name: str) -> str:

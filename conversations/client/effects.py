@@ -58,6 +58,14 @@ class Abandoned:
 
 
 @dataclass(frozen=True, slots=True)
+class Unfollowed:
+    """A conversation cannot be followed any more."""
+
+    conversation_id: str
+    error: ParError
+
+
+@dataclass(frozen=True, slots=True)
 class Called:
     """A tool of this client is to be run, and its result to be given to `tool_result`."""
 
@@ -67,4 +75,4 @@ class Called:
     arguments: dict[str, Any]
 
 
-Effect: TypeAlias = Send | Later | Settled | Told | Found | Abandoned | Called
+Effect: TypeAlias = Send | Later | Settled | Told | Found | Abandoned | Unfollowed | Called

@@ -21,12 +21,13 @@ from uuid import uuid4
 
 import orjson
 
-from conversations.client.effects import Abandoned, Called, Effect, Found, Later, Send, Settled, Told
+from conversations.client.effects import Abandoned, Called, Effect, Found, Later, Send, Settled, Told, Unfollowed
 from conversations.client.events import Event
 from conversations.client.exceptions import ParError, ProtocolViolation
 from conversations.client.transcript import Transcript
 
-PAUSE = 1.0  # seconds before a command that came too fast is sent again
+PAUSE = 1.0  # seconds before a command is sent again that was not carried out, more each time
+LONGEST_PAUSE = 20.0
 
 
 @dataclass(slots=True)
@@ -37,6 +38,12 @@ class Command:
     frame: dict[str, Any]
     text: str
     wanted: bool
+    failures: int = 0
+
+    def later(self) -> Later:
+        """Return when to send it again."""
+        self.failures += 1
+        return Later(self.id, min(PAUSE * 2.0 ** (self.failures - 1), LONGEST_PAUSE))
 
 
 @dataclass(slots=True)
@@ -183,21 +190,27 @@ class Session:
 
     def _refused(self, command: Command, frame: dict[str, Any]) -> Iterator[Effect]:
         code = frame["code"]
-        if code == "RATE_LIMITED":  # it was not carried out
-            yield Later(command.id, PAUSE)
-            return
         if code == "DRAINING":  # the server is about to close this connection; the next one gets it
+            return
+        follows = not command.wanted and command.frame["type"] == "subscribe"
+        if code == "RATE_LIMITED" or (follows and not _final(code)):  # it was not carried out
+            yield command.later()
             return
         del self._pending[command.id]
         error = ParError(code, frame["message"], current_revision=frame.get("currentRevision"))
         if command.wanted:
             yield Settled(command.id, error)
-            return
-        target = command.frame
+        elif follows:
+            yield from self._abandon(command.frame, error)
+
+    def _abandon(self, target: dict[str, Any], error: ParError) -> Iterator[Effect]:
+        """Give up what a subscription was for."""
         for run in tuple(self._runs.values()):
             if target.get("executionId") == run.execution_id or target.get("conversationId") == run.conversation_id:
                 self._drop(run)
                 yield Abandoned(run, error)
+        if self._followed.pop(target.get("conversationId", ""), None) is not None:
+            yield Unfollowed(target["conversationId"], error)
 
     def _snapshot(self, state: dict[str, Any]) -> Iterator[Effect]:
         run = self._runs.get(state["executionId"])
@@ -275,3 +288,8 @@ class Session:
         if wanted or coming or not self.connected:
             return []
         return self._command("unsubscribe", str(uuid4()), {"conversationId": conversation_id}, wanted=False)[1]
+
+
+def _final(code: str) -> bool:
+    """Tell whether a refusal will be the same next time."""
+    return code.endswith("_NOT_FOUND") or code in ("FORBIDDEN", "AUTH_REQUIRED")

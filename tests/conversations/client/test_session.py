@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agent.runtime import events as ev
 from agent.runtime.model import BlockDelta
 from conversations.client import events as told
-from conversations.client.effects import Abandoned, Called, Found, Later, Send, Settled, Told
+from conversations.client.effects import Abandoned, Called, Found, Later, Send, Settled, Told, Unfollowed
 from conversations.client.exceptions import ParError, ProtocolViolation
 from conversations.client.session import Session
 from tests.conversations.client.wire import CONVERSATION, Client, Server, record
@@ -250,6 +250,64 @@ def test_a_run_that_cannot_be_followed_any_more_is_abandoned_with_the_reason() -
     (abandoned,) = session.receive(orjson.dumps(refused))
     assert isinstance(abandoned, Abandoned)
     assert abandoned.error.code == "EXECUTION_NOT_FOUND"
+
+
+def refuse(session: Session, id: str, code: str) -> list[Any]:
+    return session.receive(orjson.dumps({"type": "error", "id": id, "code": code, "message": "no"}))
+
+
+@pytest.mark.parametrize("code", ["INTERNAL_ERROR", "RATE_LIMITED"])
+def test_a_subscription_of_the_session_that_failed_is_tried_again_until_it_holds(code: str) -> None:
+    """The server fails for a moment: the run is not given up for that, and the pauses grow."""
+    session, _, _ = following()
+    session.disconnected()
+    (asked,) = sent(session.welcomed())
+    pauses = []
+    for _ in range(7):
+        (later,) = refuse(session, asked["id"], code)
+        pauses.append(later.seconds)
+        assert sent(session.again(asked["id"])) == [asked]
+    assert pauses == [1, 2, 4, 8, 16, 20, 20]
+    ack = {"type": "ack", "id": asked["id"], "executionId": "e", "conversationId": CONVERSATION, "version": 0}
+    assert session.receive(orjson.dumps(ack)) == []
+    assert session.again(asked["id"]) == []
+    told_of = session.receive(ev.encode(ev.ExecutionFailed("MODEL_FAILED", "no", False, "e", 1)))
+    assert isinstance(told_of[0], Told), "the run is followed still"
+
+
+@pytest.mark.parametrize("code", ["CONVERSATION_NOT_FOUND", "FORBIDDEN", "AUTH_REQUIRED"])
+def test_who_follows_a_conversation_hears_that_it_cannot_be_followed_any_more(code: str) -> None:
+    session = Session("client-1")
+    session.welcomed()
+    id, _ = session.command("subscribe", conversationId=CONVERSATION)
+    session.receive(orjson.dumps({"type": "ack", "id": id, "conversationId": CONVERSATION, "executionId": None}))
+    session.disconnected()
+    (asked,) = sent(session.welcomed())
+    (left,) = refuse(session, asked["id"], code)
+    assert isinstance(left, Unfollowed)
+    assert (left.conversation_id, left.error.code) == (CONVERSATION, code)
+    session.disconnected()
+    assert session.welcomed() == []
+
+
+def test_a_failed_goodbye_costs_nothing_and_is_not_repeated() -> None:
+    session, _, _ = following()
+    (_, goodbye) = session.receive(ev.encode(ev.ExecutionFailed("MODEL_FAILED", "no", False, "e", 1)))
+    (left,) = sent([goodbye])
+    assert left["type"] == "unsubscribe"
+    id, _ = session.command("start", agent="demo", input=[])
+    ids = {"executionId": "f", "conversationId": CONVERSATION}
+    session.receive(orjson.dumps({"type": "ack", "id": id, **ids, "created": True}))
+    assert refuse(session, left["id"], "INTERNAL_ERROR") == []
+    assert session.again(left["id"]) == []
+
+
+def test_what_a_caller_waits_for_fails_at_once() -> None:
+    session = Session("client-1")
+    session.welcomed()
+    id, _ = session.command("subscribe", conversationId=CONVERSATION)
+    (settled,) = refuse(session, id, "INTERNAL_ERROR")
+    assert isinstance(settled, Settled) and isinstance(settled.answer, ParError)
 
 
 def test_a_second_interest_in_a_conversation_does_not_end_the_first() -> None:
