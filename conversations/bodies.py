@@ -7,9 +7,10 @@ from uuid import UUID
 
 from pydantic import Field, StringConstraints, ValidationError, field_validator, model_validator
 
+from agent.providers.images import UnfitPicture, checked
 from agent.runtime.interrupts import Decision
 from agent.runtime.limits import PartialLimits
-from agent.runtime.messages import ImageBlock, TextBlock, Value
+from agent.runtime.messages import Base64Source, ImageBlock, TextBlock, Value
 from agent.runtime.tools import ToolAnnotations
 from agent.runtime.values import JsonData, JsonObject, Text
 
@@ -47,6 +48,11 @@ class StartBody(Value):
             raise ValueError("the message is empty")
         return blocks
 
+    @field_validator("input")
+    @classmethod
+    def _shows_pictures(cls, blocks: tuple[TextBlock | ImageBlock, ...]) -> tuple[TextBlock | ImageBlock, ...]:
+        return tuple([_picture(block) if isinstance(block, ImageBlock) else block for block in blocks])
+
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         if self.base_revision is not None and self.conversation_id is None:
@@ -58,6 +64,16 @@ class StartBody(Value):
     def identity(self) -> dict[str, Any]:
         """Return, as JSON data, everything that makes two starts the same one."""
         return self.model_dump(mode="json", by_alias=True, include=set(StartBody.model_fields))
+
+
+def _picture(block: ImageBlock) -> ImageBlock:
+    """Return a picture with the type that its bytes have; one by address is looked at when it is fetched."""
+    if not isinstance(block.source, Base64Source):
+        return block
+    try:
+        return ImageBlock(source=checked(block.source))
+    except UnfitPicture as error:
+        raise ValueError(f"the picture cannot be shown to a model: {error}") from None
 
 
 class ApproveBody(Value):

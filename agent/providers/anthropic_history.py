@@ -13,16 +13,15 @@ from typing import Any, ClassVar
 import orjson
 
 from agent.providers.history import Result, WireCall, kept_result
+from agent.providers.images import shown
 from agent.providers.state import StateMismatch
-from agent.runtime.messages import AgentMessage, Base64Source, ImageBlock, TextBlock, ToolCallBlock
+from agent.runtime.messages import AgentMessage, ImageBlock, TextBlock, ToolCallBlock
 
 USER = b'{"role":"user","content":['
 ASSISTANT = b'{"role":"assistant","content":['
 END = b"]}"
 
 THINKING = ("thinking", "redacted_thinking")
-IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
-MAX_IMAGE = 5 * 1024 * 1024  # characters of base64
 
 
 def dumps(block: Mapping[str, Any]) -> bytes:
@@ -68,7 +67,7 @@ def _said(message: AgentMessage) -> Iterable[bytes]:
             case TextBlock() if block.text.strip():
                 yield _text(block.text)
             case ImageBlock():
-                yield dumps(_image(block))
+                yield _image(block)
             case _:
                 pass
 
@@ -111,21 +110,13 @@ def _text(text: str) -> bytes:
     return dumps({"type": "text", "text": text})
 
 
-def _image(block: ImageBlock) -> dict[str, Any]:
-    """Return a picture, or words where the API would refuse it."""
-    source = block.source
-    if not isinstance(source, Base64Source):
-        return _no_image("nobody has looked at what lies there")  # hosts fetch pictures before they are sent
-    media_type = source.media_type.lower()
-    if media_type not in IMAGE_TYPES or len(source.data) % 4:
-        return _no_image("it is no JPEG, PNG, GIF or WebP")
-    if len(source.data) > MAX_IMAGE:
-        return _no_image("it is larger than 5 MB")
-    return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": source.data}}
-
-
-def _no_image(why: str) -> dict[str, Any]:
-    return {"type": "text", "text": f"(a picture that this model cannot be shown: {why})"}
+def _image(block: ImageBlock) -> bytes:
+    """Return a picture, or words where it cannot be shown."""
+    source = shown(block)
+    if isinstance(source, str):
+        return _text(source)
+    wire = {"type": "base64", "media_type": source.media_type, "data": source.data}
+    return dumps({"type": "image", "source": wire})
 
 
 def _result(result: Result) -> bytes:

@@ -9,15 +9,15 @@ import orjson
 
 from agent.providers.config import ModelConfig
 from agent.providers.history import History, Result, WireCall, kept_result
+from agent.providers.images import NO_IMAGE, shown
 from agent.providers.prepared import PreparedRequest, ToolEncoder, members, sampling
 from agent.providers.schemas import object_schema
 from agent.providers.state import ProviderState, issuer_of
-from agent.runtime.messages import AgentMessage, Base64Source, ImageBlock
+from agent.runtime.messages import AgentMessage, ImageBlock
 from agent.runtime.model import ModelRequest
 from agent.runtime.tools import ToolDefinition
 
 STATE_FORMAT = "ollama-chat/v1"
-NO_IMAGE = "(a picture that this model cannot be shown)"
 
 
 class OllamaRequests:
@@ -36,15 +36,20 @@ class OllamaRequests:
         state = ProviderState.read(request.model_state, STATE_FORMAT, self._issuer)
         messages = self._history.encode(request.messages, tools.names, state)
         schema = None if request.response_schema is None else object_schema(request.response_schema)
-        parts = [self._head, members(options=self._options(request), format=schema)]
+        parts = [
+            self._head,
+            members(options=self._options(request), format=schema, think=self._config.reasoning_effort or None),
+        ]
         if tools.encoded and request.tool_choice != "none":  # the only choice that can be expressed
             parts += (b',"tools":', tools.encoded)
         parts += (b',"messages":[', b",".join(messages), b"]}")
-        return PreparedRequest(b"".join(parts), tools.names, state, request.response_message_id, not messages)
+        answer_id = request.response_message_id
+        return PreparedRequest(b"".join(parts), tools.names, state, answer_id, not messages, tools.left_out)
 
     def _options(self, request: ModelRequest) -> dict[str, Any] | None:
         settings = sampling(self._config, request)
         settings["num_predict"] = settings.pop("max_tokens")
+        settings["num_ctx"] = self._config.context_window  # the server's own default is small
         settings["stop"] = list(self._config.stop_sequences) or None
         return {name: value for name, value in settings.items() if value is not None} or None
 
@@ -61,9 +66,9 @@ class OllamaEncoder:
         role = neighbours[0].role
         texts = [text for message in neighbours if (text := message.text).strip()]
         pictures = [block for message in neighbours for block in message.blocks if isinstance(block, ImageBlock)]
-        images = [data for block in pictures if role == "user" and (data := _data(block))]
-        if len(images) < len(pictures):
-            texts.append(NO_IMAGE)
+        sources = [shown(block) if role == "user" else NO_IMAGE for block in pictures]
+        texts += [source for source in sources if isinstance(source, str)]
+        images = [source.data for source in sources if not isinstance(source, str)]
         if not (texts or images or calls):
             return b""
         wire: dict[str, Any] = {"role": role, "content": "\n\n".join(texts)}
@@ -78,11 +83,6 @@ class OllamaEncoder:
 
     def results(self, results: Sequence[Result], following: Sequence[AgentMessage]) -> list[bytes]:
         return [kept_result(self.protocol, result, _result) for result in results]
-
-
-def _data(block: ImageBlock) -> str | None:
-    """Return a picture as it goes out; by address it cannot be sent."""
-    return block.source.data if isinstance(block.source, Base64Source) else None
 
 
 def _result(result: Result) -> bytes:

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from agent.runtime.messages import AgentMessage, ImageBlock, TextBlock, UrlSource
-
-MAX_IMAGE = 20 * 1024 * 1024  # bytes
-# What stands in place of a picture that the protocol does not take, or not there.
-NO_IMAGE = "(a picture that this model cannot be shown)"
-
-_IMAGE_TYPES = frozenset(("image/png", "image/jpeg", "image/gif", "image/webp"))
+from agent.providers.images import NO_IMAGE, shown
+from agent.runtime.messages import AgentMessage, ImageBlock, TextBlock
 
 
 class Picture(NamedTuple):
@@ -28,16 +23,10 @@ def said(message: AgentMessage) -> list[str | Picture]:
         if isinstance(block, TextBlock) and block.text.strip():
             parts.append(block.text)
         elif isinstance(block, ImageBlock):
-            parts.append((_picture(block) if message.role == "user" else None) or NO_IMAGE)
+            parts.append(_picture(block) if message.role == "user" else NO_IMAGE)
     return parts
 
 
-def _picture(block: ImageBlock) -> Picture | None:
-    """Return a picture as it goes out, None where it cannot be sent."""
-    source = block.source
-    if isinstance(source, UrlSource):
-        return None  # nobody has looked at what lies there: hosts fetch pictures before they are sent
-    media_type = source.media_type.lower()
-    if media_type not in _IMAGE_TYPES or len(source.data) * 3 // 4 > MAX_IMAGE:
-        return None
-    return Picture(f"data:{media_type};base64,{source.data}")
+def _picture(block: ImageBlock) -> str | Picture:
+    source = shown(block)
+    return source if isinstance(source, str) else Picture(f"data:{source.media_type};base64,{source.data}")

@@ -8,27 +8,13 @@ from __future__ import annotations
 import asyncio
 from base64 import b64encode
 
+from agent.providers.images import MAX_BYTES, UnfitPicture, media_type_of
 from agent.providers.net import Fetcher, FetchFailed, FetchLimits
 from agent.runtime.exceptions import InvalidArgument
 from agent.runtime.messages import Base64Source, ImageBlock, TextBlock, UrlSource
 from conversations.bodies import StartBody
 
-# Providers count the base64 form, of which the strictest takes 5 MB.
-PICTURE_LIMITS = FetchLimits(max_bytes=3_750_000, timeout=15.0)
-
-_BEGINNINGS = {
-    b"\x89PNG\r\n\x1a\n": "image/png",
-    b"\xff\xd8\xff": "image/jpeg",
-    b"GIF87a": "image/gif",
-    b"GIF89a": "image/gif",
-}
-
-
-def picture_type(data: bytes) -> str | None:
-    """Return the media type of a picture by its first bytes, None for anything else."""
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "image/webp"
-    return next((kind for beginning, kind in _BEGINNINGS.items() if data.startswith(beginning)), None)
+PICTURE_LIMITS = FetchLimits(max_bytes=MAX_BYTES, timeout=15.0)
 
 
 def has_addresses(body: StartBody) -> bool:
@@ -53,7 +39,8 @@ async def _fetched(block: TextBlock | ImageBlock, fetcher: Fetcher) -> TextBlock
         fetched = await fetcher.fetch(block.source.url, accept="image/png, image/jpeg, image/webp, image/gif")
     except FetchFailed as error:
         raise InvalidArgument(f"the picture could not be fetched: {error}") from None
-    kind = picture_type(fetched.body)
-    if kind is None:
-        raise InvalidArgument("what is at the address is no PNG, JPEG, GIF or WebP picture")
-    return ImageBlock(source=Base64Source(media_type=kind, data=b64encode(fetched.body).decode()))
+    try:
+        media_type = media_type_of(fetched.body)
+    except UnfitPicture as error:
+        raise InvalidArgument(f"what is at the address cannot be shown to a model: {error}") from None
+    return ImageBlock(source=Base64Source(media_type=media_type, data=b64encode(fetched.body).decode()))

@@ -25,9 +25,8 @@ from agent.runtime.messages import (
     UrlSource,
 )
 from agent.runtime.tools import ToolDefinition
+from tests.agent.providers.pictures import PNG, SVG, TYPES, png
 from tests.agent.providers.reading import kept_state
-
-PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 WORDS = ["Hello", "", " ", "\n\t", "Ünïcode 🎉", "a\nb", '{"a": 1}', "x" * 300, "</think>", "\ufffd"]
 TEXTS = [TextBlock(text=word) for word in WORDS]
@@ -39,8 +38,9 @@ INPUTS = st.sampled_from(
 IMAGES = [
     ImageBlock(source=UrlSource(url="https://example.com/a.png")),
     *(
-        ImageBlock(source=Base64Source(media_type=media_type, data=PIXEL))
-        for media_type in ("image/png", "image/jpeg", "image/gif", "image/webp", "image/tiff", "text/html")
+        ImageBlock(source=Base64Source(media_type=media_type, data=data))
+        for data in (*TYPES, SVG, PNG[1:], "aGVsbG8=", png(60_000, 60_000))
+        for media_type in ("image/png", "image/jpeg", "text/html")
     ),
 ]
 OUTCOMES: list[Any] = [

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import base64
 from typing import Any
+
+from tests.agent.providers.pictures import TYPES
 
 ROLES = {"system", "user", "assistant", "tool"}
 
 
 def check(body: dict[str, Any]) -> None:
     """Fail where a request breaks the API's rules."""
-    assert body.keys() <= {"model", "stream", "messages", "tools", "options", "format"}, body.keys()
+    assert body.keys() <= {"model", "stream", "messages", "tools", "options", "format", "think"}, body.keys()
     assert isinstance(body["model"], str)
     assert body["stream"] is True
     assert body.get("options", {"x": 1}), "no empty options"
+    assert body.get("think", True) in (True, "low", "medium", "high")
     for tool in body.get("tools", ()):
         function = tool["function"]
         assert tool["type"] == "function"
@@ -36,7 +38,7 @@ def check(body: dict[str, Any]) -> None:
             assert message["content"].strip() or message.get("tool_calls") or message.get("images")
         for image in message.get("images", ()):
             assert role == "user"
-            base64.b64decode(image, validate=True)
+            assert image in TYPES, "it is a picture"
         for call in message.get("tool_calls", ()):
             assert role == "assistant"
             assert isinstance(call["function"]["arguments"], dict)

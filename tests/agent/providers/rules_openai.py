@@ -7,9 +7,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tests.agent.providers.pictures import TYPES
+
 LEGAL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 LEGAL_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}|theirs-\d+|the-same")
-_DATA = re.compile(r"data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+=*")
+_DATA = re.compile(r"data:(image/[a-z]+);base64,([A-Za-z0-9+/]+=*)")
 
 
 def check_tool(name: str, schema: Mapping[str, Any], strict: bool | None) -> None:
@@ -26,7 +28,9 @@ def check_tool(name: str, schema: Mapping[str, Any], strict: bool | None) -> Non
 
 
 def check_picture(url: str) -> None:
-    assert _DATA.fullmatch(url), "a picture goes by value"
+    match = _DATA.fullmatch(url)
+    assert match, "a picture goes by value"
+    assert TYPES.get(match[2]) == match[1], "it is one, and of the type that is said"
 
 
 def check_call(call_id: str, name: str, arguments: str) -> None:

@@ -26,7 +26,8 @@ from agent.runtime.messages import (
     UrlSource,
 )
 from agent.runtime.model import ModelRequest
-from tests.agent.providers.conversations import PIXEL, conversations, states, tool_lists
+from tests.agent.providers.conversations import conversations, states, tool_lists
+from tests.agent.providers.pictures import JPEG, PNG, png
 from tests.agent.providers.reading import ask, assistant, call, kept_state, result, tool, user
 from tests.agent.providers.rules_anthropic import check
 from tests.agent.providers.sdk_types import check_type
@@ -202,15 +203,18 @@ def test_the_user_has_the_first_and_the_last_word() -> None:
 def test_pictures_go_out_where_the_api_takes_them() -> None:
     sources = (
         UrlSource(url="https://example.com/a.png"),
-        Base64Source(media_type="image/PNG", data=PIXEL),
-        Base64Source(media_type="image/tiff", data=PIXEL),
-        Base64Source(media_type="image/png", data=PIXEL[1:]),
-        Base64Source(media_type="image/png", data="A" * (5 * 1024 * 1024 + 4)),
+        Base64Source(media_type="image/PNG", data=PNG),
+        Base64Source(media_type="image/tiff", data=JPEG),
+        Base64Source(media_type="image/png", data=PNG[1:]),
+        Base64Source(media_type="image/png", data=png(60_000, 60_000)),
     )
     picture = AgentMessage(id="p", role="user", blocks=tuple(ImageBlock(source=source) for source in sources))
     (message,) = sent(picture)
-    assert [block["type"] for block in message["content"]] == ["text", "image", *["text"] * 3]
-    assert message["content"][1]["source"] == {"type": "base64", "media_type": "image/png", "data": PIXEL}
+    assert [block["type"] for block in message["content"]] == ["text", "image", "image", "text", "text"]
+    assert [block["source"] for block in message["content"] if block["type"] == "image"] == [
+        {"type": "base64", "media_type": "image/png", "data": PNG},
+        {"type": "base64", "media_type": "image/jpeg", "data": JPEG},
+    ]
 
 
 def test_what_goes_back_unchanged_stands_where_it_stood() -> None:
@@ -317,6 +321,9 @@ def test_every_request_is_legal(data: st.DataObject) -> None:
         BARE,
         cache_ttl=data.draw(st.sampled_from(["", "five_min", "one_hour"])),
         temperature=data.draw(st.sampled_from([None, 0.0, 2.0])),
+        top_p=data.draw(st.sampled_from([None, 0.5, 0.97])),
+        max_tokens=data.draw(st.sampled_from([None, 100, 30_000])),
+        reasoning_effort=data.draw(st.sampled_from(["", "low", "high"])),
     )
     builder = MessagesRequests(config)
     messages, tools = data.draw(conversations()), data.draw(tool_lists())
@@ -335,3 +342,31 @@ def test_every_request_is_legal(data: st.DataObject) -> None:
             made = json.loads(prepared.body)
             check(made)
             check_type(made, MessageCreateParamsStreaming)
+
+
+@pytest.mark.parametrize(("effort", "budget"), [("low", 2_048), ("medium", 8_192), ("high", 24_576)])
+def test_an_effort_is_a_budget_for_thinking_beside_the_answer(effort: Any, budget: int) -> None:
+    """The API demands more tokens than the budget, and no temperature; forced tools exclude thinking."""
+    thoughtful = replace(BARE, reasoning_effort=effort, temperature=0.5, top_p=0.5)
+    made = body(ask(user("Hi"), tools=(tool("look"),)), thoughtful)
+    assert made["thinking"] == {"type": "enabled", "budget_tokens": budget}
+    assert made["max_tokens"] == budget + 4_096
+    assert made.keys().isdisjoint({"temperature", "top_p"})
+    assert body(ask(user("Hi")), replace(thoughtful, max_tokens=40_000))["max_tokens"] == 40_000
+    forced = body(replace(ask(user("Hi"), tools=(tool("look"),)), tool_choice="look"), thoughtful)
+    assert "thinking" not in forced and forced["temperature"] == 0.5
+
+
+def test_a_turn_that_began_without_thinking_goes_on_without() -> None:
+    """The API refuses a change in the midst of a turn, as after another model took over."""
+    thoughtful, look = replace(BARE, reasoning_effort="low"), call("one")
+    messages = (user("Hi"), assistant(look, id="a1"), result(look, "ok"))
+    tools = (tool("look"),)
+    assert "thinking" not in body(ask(*messages, tools=tools), thoughtful)
+    kept = state(extras={"a1": [[0, THOUGHT]]})
+    assert "thinking" in body(ask(*messages, tools=tools, state=kept), thoughtful)
+    assert "thinking" in body(ask(*messages, user("And?", id="u2"), tools=tools), thoughtful)
+
+
+def test_no_effort_sends_nothing() -> None:
+    assert "thinking" not in body(ask(user("Hi")))

@@ -18,7 +18,8 @@ from agent.runtime.model import ModelRequest
 from agent.runtime.tools import ToolDefinition
 from agent.testing.http_provider import ScriptedAnswer, ScriptedProvider
 from tests.agent.providers import rules_ollama
-from tests.agent.providers.conversations import PIXEL, conversations, tool_lists
+from tests.agent.providers.conversations import conversations, tool_lists
+from tests.agent.providers.pictures import PNG, SVG
 from tests.agent.providers.reading import (
     ask,
     assistant,
@@ -105,12 +106,13 @@ def test_pictures_go_out_by_value_only() -> None:
         role="user",
         blocks=(
             TextBlock(text="Look:"),
-            ImageBlock(source=Base64Source(media_type="image/png", data=PIXEL)),
+            ImageBlock(source=Base64Source(media_type="image/jpeg", data=PNG)),
+            ImageBlock(source=Base64Source(media_type="image/png", data=SVG)),
             ImageBlock(source=UrlSource(url="https://example.com/a.png")),
         ),
     )
     (message,) = body(ask(seen))["messages"]
-    assert message["images"] == [PIXEL]
+    assert message["images"] == [PNG] and message["content"].count("cannot be shown") == 2
     assert "example.com" not in message["content"]
 
 
@@ -240,3 +242,12 @@ def test_any_text_in_any_pieces_is_read_whole(pieces: list[str], data: st.DataOb
         assembler.feed(decoder.decode(splitter.feed(stream[start:end])))
     assert assembler.stop is not None
     assert assembler.visible_text() == clean_text("".join(pieces))
+
+
+def test_the_server_is_told_how_much_to_think_and_the_context_window() -> None:
+    """Without `num_ctx` a server cuts long conversations without a word."""
+    set_up = ModelConfig("ollama-chat", "local-1", reasoning_effort="high", context_window=32_000)
+    made = body(ask(user("Hi")), set_up)
+    rules_ollama.check(made)
+    assert (made["think"], made["options"]) == ("high", {"num_ctx": 32_000})
+    assert body(ask(user("Hi"))).keys().isdisjoint({"think", "options"})

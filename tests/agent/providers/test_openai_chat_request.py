@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from agent.providers.config import ModelConfig
 from agent.providers.history import NO_OUTPUT, NO_RESULT, History
+from agent.providers.images import NO_IMAGE
 from agent.providers.names import ToolNames
 from agent.providers.openai_chat_history import ChatEncoder
 from agent.providers.openai_chat_request import ChatRequests
-from agent.providers.openai_content import NO_IMAGE
 from agent.providers.prepared import PreparedRequest
 from agent.providers.state import ProviderState
 from agent.runtime.messages import (
@@ -28,6 +28,7 @@ from agent.runtime.messages import (
     UrlSource,
 )
 from agent.runtime.model import ModelRequest
+from tests.agent.providers.pictures import SVG, WEBP, png
 from tests.agent.providers.reading import ask, assistant, call, kept_state, result, tool, user
 from tests.agent.providers.rules_openai import check_turns
 
@@ -195,12 +196,12 @@ def test_an_id_that_no_provider_takes_is_replaced_on_both_sides() -> None:
 
 
 def test_pictures_go_out_by_value() -> None:
-    picture = ImageBlock(source=Base64Source(media_type="image/PNG", data="aGk="))
+    picture = ImageBlock(source=Base64Source(media_type="image/PNG", data=WEBP))
     message = AgentMessage(id="picture", role="user", blocks=(TextBlock(text="Look"), picture))
     (wire,) = sent(message, user("and tell"))
     assert wire["content"] == [
         {"type": "text", "text": "Look"},
-        {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}},
+        {"type": "image_url", "image_url": {"url": f"data:image/webp;base64,{WEBP}"}},
         {"type": "text", "text": "and tell"},
     ]
 
@@ -208,14 +209,15 @@ def test_pictures_go_out_by_value() -> None:
 def test_a_picture_that_cannot_be_shown_is_told_of() -> None:
     """Another type, too large, or not of a user."""
     sources = [
-        Base64Source(media_type="image/tiff", data="aGk="),
-        Base64Source(media_type="image/png", data="A" * 2**25),
+        Base64Source(media_type="image/svg+xml", data=SVG),
+        Base64Source(media_type="image/png", data=png(60_000, 1)),
     ]
     pictures = [ImageBlock(source=source) for source in sources]
+    reasons = ["no PNG, JPEG, GIF or WebP picture", "wider or higher than 8,000 pixels"]
     of_user = AgentMessage(id="picture", role="user", blocks=(*pictures, TextBlock(text="Look")))
     of_model = assistant(ImageBlock(source=UrlSource(url="https://example.com/a.png")))
     assert [each["content"] for each in sent(of_user, of_model, user("and?"))] == [
-        f"{NO_IMAGE}\n\n{NO_IMAGE}\n\nLook",
+        "\n\n".join([f"{NO_IMAGE[:-1]}: it is {why})" for why in reasons] + ["Look"]),
         NO_IMAGE,
         "and?",
     ]

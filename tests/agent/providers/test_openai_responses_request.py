@@ -13,6 +13,7 @@ from agent.providers.config import ModelConfig
 from agent.providers.openai_responses_request import ResponsesRequests
 from agent.runtime.messages import AgentMessage, Base64Source, ImageBlock, ReasoningBlock, TextBlock
 from agent.runtime.model import ModelRequest
+from tests.agent.providers.pictures import GIF
 from tests.agent.providers.reading import ask, assistant, call, kept_state, result, tool, user
 
 BARE = ModelConfig("openai-responses", "a-model", "http://127.0.0.1/v1")
@@ -116,11 +117,11 @@ def test_a_tool_can_be_asked_for(choice: str, expected: Any) -> None:
 
 
 def test_pictures_are_input_of_the_user() -> None:
-    picture = ImageBlock(source=Base64Source(media_type="image/png", data="aGk="))
+    picture = ImageBlock(source=Base64Source(media_type="image/png", data=GIF))
     message = AgentMessage(id="picture", role="user", blocks=(TextBlock(text="Look"), picture))
     assert items(message)[0]["content"] == [
         {"type": "input_text", "text": "Look"},
-        {"type": "input_image", "image_url": "data:image/png;base64,aGk=", "detail": "auto"},
+        {"type": "input_image", "image_url": f"data:image/gif;base64,{GIF}", "detail": "auto"},
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -25,13 +25,15 @@ from conversations.hosting.setup import Begun, StartRequest
 from conversations.hosting.starts import FETCHING_AT_ONCE
 from conversations.models import Execution, User
 from conversations.websocket.consumer import STARTS_AT_ONCE
+from tests.agent.providers import pictures
 from tests.factories import AgentProfileFactory, UserFactory
 from tests.live import hosted, settled, socket_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 AGENT = "assistant"
-PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
+PNG = b64decode(pictures.PNG)
+BOMB = b64decode(pictures.png(60_000, 60_000))
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(PNG), PNG)
 
 
@@ -79,7 +81,11 @@ async def test_a_picture_by_address_is_fetched_once_and_kept(user: User) -> None
 
 @pytest.mark.parametrize(
     ("body", "allow_private", "words"),
-    [(PNG, False, "local, private or reserved"), (b"<svg onload=x>", True, "no PNG, JPEG, GIF or WebP")],
+    [
+        (PNG, False, "local, private or reserved"),
+        (b"<svg onload=x>", True, "no PNG, JPEG, GIF or WebP"),
+        (BOMB, True, "wider or higher"),
+    ],
 )
 async def test_an_address_that_is_no_picture_starts_nothing(
     user: User, body: bytes, allow_private: bool, words: str
