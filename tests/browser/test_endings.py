@@ -36,6 +36,7 @@ def test_a_stopped_turn_is_gone_on_from(page: Page, open_page: OpenPage) -> None
     expect(page.locator(".notice")).to_have_count(0)
 
     expect(page.get_by_label("Message", exact=True)).to_be_focused()
+    expect(page.get_by_placeholder("Write how to go on from here")).to_be_visible()
     expect(last_answer(page)).to_contain_text("Night 1")
     expect(early.locator(".notice")).to_have_count(0)
     page.reload()

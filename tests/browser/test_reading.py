@@ -113,3 +113,12 @@ def test_enter_belongs_to_an_input_method_while_it_composes(page: Page) -> None:
 
     expect(page.locator(".said")).to_have_count(0)
     expect(box).to_have_value("にほん")
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_long_word_in_the_box_leaves_everything_where_it_is(open_page: OpenPage, width: int) -> None:
+    page = open_page(viewport={"width": width, "height": 800})
+    page.get_by_label("Message", exact=True).fill("https://example.org/" + "x" * 400)
+    send = page.get_by_role("button", name="Send", exact=True).bounding_box()
+    assert send is not None and send["x"] + send["width"] <= width
+    assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -96,7 +96,7 @@ export class Chat {
       else this.#version = Math.max(this.#version, revision);
       this.transcript.keep(executionId, revision);
       this.composer.say("");
-      this.composer.focus();
+      this.composer.invite("Write how to go on from here");
       announce("The turn is part of the conversation now.");
     } catch (error) {
       this.composer.warn(sentence(error));

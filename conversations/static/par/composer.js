@@ -140,6 +140,14 @@ export class Composer {
     this.#box.focus({ preventScroll: true });
   }
 
+  /* Say in the empty box what may be written now, until something is. */
+  invite(words) {
+    const usual = this.#box.placeholder;
+    this.#box.placeholder = words;
+    this.#box.addEventListener("input", () => (this.#box.placeholder = usual), { once: true });
+    this.focus();
+  }
+
   #edited() {
     this.#keep();
     this.#box.rows = Math.min(TALLEST, this.#box.value.split("\n").length); // where `field-sizing` is unknown
