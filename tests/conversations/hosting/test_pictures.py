@@ -1,0 +1,33 @@
+"""Pictures by address, before a run starts."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from typing import Any
+
+import pytest
+
+from agent.providers.net import Fetcher, FetchLimits
+from agent.runtime.exceptions import InvalidArgument
+from agent.testing import ScriptedAnswer, ScriptedProvider
+from conversations.bodies import StartBody
+from conversations.hosting import pictures
+from tests.agent.providers.conversations import PIXEL
+
+
+def asking(*urls: str) -> StartBody:
+    input: list[dict[str, Any]] = [{"type": "image", "source": {"type": "url", "url": url}} for url in urls]
+    return StartBody.from_wire({"agent": "a", "input": input})
+
+
+async def test_all_pictures_of_a_start_have_one_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small request must not store a hundred megabytes."""
+    picture = b64decode(PIXEL)
+    monkeypatch.setattr(pictures, "MOST_TOGETHER", len(picture) * 2)
+    async with (
+        ScriptedProvider(ScriptedAnswer(picture), repeat=True) as server,
+        Fetcher(FetchLimits(ports=None), allow_private=True) as fetcher,
+    ):
+        assert len(await pictures.fetch_pictures(asking(server.url, server.url), fetcher)) == 2
+        with pytest.raises(InvalidArgument, match="together"):
+            await pictures.fetch_pictures(asking(*[server.url] * 3), fetcher)
