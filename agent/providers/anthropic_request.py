@@ -9,14 +9,16 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import orjson
 
-from agent.providers.anthropic_history import END, USER, MessagesEncoder
+from agent.providers.anthropic_history import END, USER, MessagesEncoder, is_extra, is_legal_id
 from agent.providers.anthropic_schema import output_schema
+from agent.providers.anthropic_thinking import budget_of, with_thinking
 from agent.providers.config import ModelConfig
-from agent.providers.history import History
+from agent.providers.history import History, checked
 from agent.providers.prepared import EncodedTools, PreparedRequest, ToolEncoder, members, sampling
 from agent.providers.schemas import object_schema
 from agent.providers.state import ProviderState, issuer_of
@@ -58,7 +60,8 @@ class MessagesRequests:
     def prepare(self, request: ModelRequest) -> PreparedRequest:
         """Return the request; raises `StateMismatch`."""
         tools = self._tools.encode(request.tools)
-        state = ProviderState.read(request.model_state, STATE_FORMAT, self._issuer)
+        state = checked(ProviderState.read(request.model_state, STATE_FORMAT, self._issuer), is_extra)
+        state = replace(state, call_ids={ours: id for ours, id in state.call_ids.items() if is_legal_id(id)})
         instructions, said = _divided(request.messages)
         messages = list(self._history.encode(said, tools.names, state))
         if self._mark:
@@ -67,7 +70,7 @@ class MessagesRequests:
             messages.insert(0, OPENING)
         if messages and not messages[-1].startswith(USER):
             messages.append(GOING_ON)
-        parts = [self._head, self._settings(request), self._tool_parts(tools, request.tool_choice)]
+        parts = [self._head, self._settings(request, state), self._tool_parts(tools, request.tool_choice)]
         if instructions:
             if not request.volatile_prompt:
                 instructions[-1] = instructions[-1][:-1] + self._mark + b"}"
@@ -79,11 +82,14 @@ class MessagesRequests:
         answer_id = request.response_message_id
         return PreparedRequest(b"".join(parts), tools.names, kept, answer_id, not messages, tools.left_out)
 
-    def _settings(self, request: ModelRequest) -> bytes:
+    def _settings(self, request: ModelRequest, state: ProviderState) -> bytes:
         settings = sampling(self._config, request)
         if (temperature := settings["temperature"]) is not None:
             settings["temperature"] = min(temperature, 1.0)  # others allow 2
-        settings["max_tokens"] = settings["max_tokens"] or DEFAULT_MAX_TOKENS
+        budget = budget_of(self._config.reasoning_effort, request, state)
+        settings["max_tokens"] = settings["max_tokens"] or DEFAULT_MAX_TOKENS + budget
+        if budget:
+            settings = with_thinking(settings, budget)
         output = None
         if (schema := request.response_schema) is not None:
             output = {"format": {"type": "json_schema", "schema": output_schema(object_schema(schema) or schema)}}

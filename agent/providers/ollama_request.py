@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import orjson
 
 from agent.providers.config import ModelConfig
-from agent.providers.history import History, Result, WireCall, kept_result
+from agent.providers.history import History, Result, WireCall, checked, kept_result
 from agent.providers.images import NO_IMAGE, shown
 from agent.providers.prepared import PreparedRequest, ToolEncoder, members, sampling
 from agent.providers.schemas import object_schema
@@ -33,7 +33,7 @@ class OllamaRequests:
     def prepare(self, request: ModelRequest) -> PreparedRequest:
         """Return the request; raises `StateMismatch`."""
         tools = self._tools.encode(request.tools)
-        state = ProviderState.read(request.model_state, STATE_FORMAT, self._issuer)
+        state = checked(ProviderState.read(request.model_state, STATE_FORMAT, self._issuer), lambda extra: False)
         messages = self._history.encode(request.messages, tools.names, state)
         schema = None if request.response_schema is None else object_schema(request.response_schema)
         parts = [

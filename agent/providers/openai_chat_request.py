@@ -8,10 +8,10 @@ from typing import Any
 
 import orjson
 
-from agent.providers.clients import is_host
+from agent.providers.clients import OPENAI_HOSTS, is_host
 from agent.providers.config import ModelConfig
-from agent.providers.history import History
-from agent.providers.openai_chat_history import ChatEncoder, StrictReasoningEncoder
+from agent.providers.history import History, checked
+from agent.providers.openai_chat_history import ChatEncoder, StrictReasoningEncoder, is_extra
 from agent.providers.openai_chat_reasoning import reasoning_rule
 from agent.providers.prepared import EncodedTools, PreparedRequest, ToolEncoder, members, sampling
 from agent.providers.schemas import is_strict, structured_output
@@ -30,8 +30,8 @@ class ChatRequests:
         self._issuer = issuer_of(config)
         head = {"model": config.model, "stream": True, "stream_options": {"include_usage": True}}  # P36
         self._head = orjson.dumps(head)[:-1]
-        # OpenAI's own newer models refuse max_tokens, and other servers do not know its successor or strict tools.
-        self._official = not config.base_url or is_host(config, "openai.com")
+        # OpenAI's newer models refuse max_tokens, and other servers do not know its successor or strict tools.
+        self._official = not config.base_url or is_host(config, *OPENAI_HOSTS)
         self._rule = reasoning_rule(config)
         self._tools = ToolEncoder(self._encode_tool)
         demanded = self._rule is not None and self._rule.demanded
@@ -45,7 +45,7 @@ class ChatRequests:
     def prepare(self, request: ModelRequest) -> PreparedRequest:
         """Return the request; raises `StateMismatch`."""
         tools = self._tools.encode(request.tools)
-        state = ProviderState.read(request.model_state, STATE_FORMAT, self._issuer)
+        state = checked(ProviderState.read(request.model_state, STATE_FORMAT, self._issuer), is_extra)
         due = self._rule.due(request.messages, state.extras) if self._rule is not None else {}
         messages = self._history.encode(request.messages, tools.names, replace(state, extras=due))
         parts = [self._head, self._settings(request)]
@@ -64,6 +64,7 @@ class ChatRequests:
         output = None if schema is None else structured_output(schema)
         return members(
             **settings,
+            reasoning_effort=config.reasoning_effort or None,
             stop=config.stop_sequences or None,
             prompt_cache_key=config.prompt_cache_key or None,
             response_format=output and {"type": "json_schema", "json_schema": output},

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import orjson
 
-from agent.providers.clients import is_host
 from agent.providers.config import ModelConfig
-from agent.providers.history import History
-from agent.providers.openai_responses_history import ResponsesEncoder
+from agent.providers.history import History, checked
+from agent.providers.openai_responses_history import ResponsesEncoder, is_extra
 from agent.providers.prepared import EncodedTools, PreparedRequest, ToolEncoder, members, sampling
 from agent.providers.schemas import is_strict, structured_output
 from agent.providers.state import ProviderState, issuer_of
@@ -22,8 +23,8 @@ logger = logging.getLogger(__name__)
 
 STATE_FORMAT = "openai-responses/v1"
 
-# OpenAI's models without reasoning, which refuse to be asked for it.
-_NO_REASONING = ("gpt-3.5", "gpt-4", "chatgpt-4o")
+# OpenAI's models without reasoning, which refuse to be asked for it; gateways put the vendor before the name.
+_NO_REASONING = re.compile(r"(?:.*/)?(?:gpt-3\.5|gpt-4|chatgpt-4o|gpt-5-chat)", re.IGNORECASE)
 
 
 class ResponsesRequests:
@@ -33,8 +34,8 @@ class ResponsesRequests:
         self._config = config
         self._issuer = issuer_of(config)
         head: dict[str, Any] = {"model": config.model, "stream": True, "store": False}
-        official = not config.base_url or is_host(config, "openai.com")
-        if not (official and config.model.startswith(_NO_REASONING)):
+        self._replays = _replays_reasoning(config)
+        if self._replays:
             head["include"] = ["reasoning.encrypted_content"]  # B43
         if config.stop_sequences:
             logger.warning("the stop sequences of %r are not sent: the Responses API knows none", config.model)
@@ -45,11 +46,12 @@ class ResponsesRequests:
     def prepare(self, request: ModelRequest) -> PreparedRequest:
         """Return the request; raises `StateMismatch`."""
         tools = self._tools.encode(request.tools)
-        state = ProviderState.read(request.model_state, STATE_FORMAT, self._issuer)
+        state = checked(ProviderState.read(request.model_state, STATE_FORMAT, self._issuer), is_extra)
         messages, instructions = request.messages, None
         if messages and messages[0].role == "system":
             messages, instructions = messages[1:], messages[0].text.strip() or None
-        items = self._history.encode(messages, tools.names, state)
+        sent = state if self._replays else replace(state, extras=_without_reasoning(state.extras))
+        items = self._history.encode(messages, tools.names, sent)
         parts = [self._head, self._settings(request), members(instructions=instructions)]
         if tools.encoded:
             parts += (b',"tools":', tools.encoded, members(tool_choice=_tool_choice(request.tool_choice, tools)))
@@ -59,15 +61,31 @@ class ResponsesRequests:
         return PreparedRequest(b"".join(parts), tools.names, kept, answer_id, not items, tools.left_out)
 
     def _settings(self, request: ModelRequest) -> bytes:
-        settings = sampling(self._config, request)
+        settings, effort = sampling(self._config, request), self._config.reasoning_effort
         schema = request.response_schema
         output = None if schema is None else structured_output(schema)
         return members(
             max_output_tokens=settings.pop("max_tokens"),
             **settings,
             prompt_cache_key=self._config.prompt_cache_key or None,
+            reasoning={"effort": effort, "summary": "auto"} if effort else None,
             text=output and {"format": {"type": "json_schema", **output}},
         )
+
+
+def _replays_reasoning(config: ModelConfig) -> bool:
+    """Return whether hidden reasoning is asked for and goes back (R34)."""
+    match config.reasoning_replay:
+        case "never":
+            return False
+        case "always":
+            return True
+        case "auto":
+            return not _NO_REASONING.match(config.model)
+
+
+def _without_reasoning(extras: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
+    return {id: [entry for entry in kept if entry.get("type") != "reasoning"] for id, kept in extras.items()}
 
 
 def _encode_tool(definition: ToolDefinition, name: str, schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -84,6 +84,7 @@ async def call_model(run: AgentExecution, call_index: int) -> Answer:
         model_state=run.model_context.model_state,
         max_tokens=runtime.max_tokens,
         temperature=runtime.temperature,
+        volatile_prompt=runtime.volatile_prompt,
     )
     run.publish(ev.StatusChanged("streaming"))
     run.publish(ev.ModelCallStarted(call_index, answer.message_id))

@@ -27,7 +27,8 @@ class AgentRuntime:
     """Starts runs of one agent; keeps no "current run" (R53).
 
     `tool_call_errors` and `tool_exceptions` say whether a bad call and a tool that raises end the run (`fail`, the
-    contract's own rule) or are told to the model (`report`). `call_trace` is a hook that comes before all others
+    contract's own rule) or are told to the model (`report`). A `volatile_prompt` says that the instructions are other
+    ones in each run (P24). `call_trace` is a hook that comes before all others
     (R118). `on_late_end(invocation, raised)` hears of tools that ended after their run had, to be audited. Times are in
     seconds.
     """
@@ -54,6 +55,7 @@ class AgentRuntime:
         confirmation_timeout: float = 300.0,
         max_tokens: int | None = None,
         temperature: float | None = None,
+        volatile_prompt: bool = False,
     ) -> None:
         if max_concurrent_tools < 1:
             raise InvalidArgument(f"max_concurrent_tools is at least 1, got {max_concurrent_tools!r}")
@@ -77,6 +79,7 @@ class AgentRuntime:
         self.confirmation_timeout = confirmation_timeout
         self.max_tokens = max_tokens
         self.temperature = temperature
+        self.volatile_prompt = volatile_prompt
 
     def start(
         self,

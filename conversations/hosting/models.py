@@ -43,5 +43,8 @@ def model_of_run(
         payload = {"fromProvider": attempt.from_provider, "toProvider": attempt.to_provider}
         note("provider-fallback-attempted", payload | {"stateDropped": attempt.state_dropped})
 
+    for endpoint, config in setup.models:
+        if config.cache_ttl and config.protocol != "anthropic-messages":  # P170
+            note("cache-mark-dropped", {"provider": endpoint, "dropReason": "unsupported_by_provider"})
     candidates = [candidate(endpoint, config) for endpoint, config in setup.models]
     return candidates[0].model if len(candidates) == 1 else FallbackModel(candidates, replaced)

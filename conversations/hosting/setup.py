@@ -44,6 +44,7 @@ class RunSetup:
     models: tuple[tuple[str, ModelConfig], ...]
     retries: RetryPolicy | None
     instructions: str
+    volatile_prompt: bool
     tools: tuple[Tool, ...]
     limits: Limits
     tool_call_errors: FaultPolicy
@@ -146,6 +147,7 @@ def _read(execution: Execution, message: AgentMessage, client_tools: tuple[Clien
         models=models,
         retries=profile.retries(),
         instructions=profile.system_prompt,
+        volatile_prompt=profile.prompt_zone == "volatile",
         tools=tuple(installed[name] for name in profile.tool_names() if name in installed),
         limits=Limits.from_wire(execution.limits),
         tool_call_errors=cast(FaultPolicy, profile.tool_call_errors),

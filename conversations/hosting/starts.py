@@ -106,6 +106,7 @@ def launch(host: ExecutionHost, begun: Begun, setup: RunSetup, user: User) -> Ho
             confirmation_timeout=host.par.live_approval_timeout,
             max_tokens=setup.models[0][1].max_tokens,
             temperature=setup.models[0][1].temperature,
+            volatile_prompt=setup.volatile_prompt,
         )
         run.execution = runtime.start(
             setup.message,

@@ -110,3 +110,15 @@ def test_private_addresses_need_permission(url: str, settings: Settings) -> None
     endpoint.allow_private = True
     endpoint.full_clean()
     assert endpoint.config("m").allow_private
+
+
+def test_instructions_that_change_with_each_run_are_not_cached() -> None:
+    """P24, P26."""
+    AgentProfileFactory(prompt_zone="volatile").full_clean()
+    with pytest.raises(ValidationError, match="cannot be cached"):
+        AgentProfileFactory(slug="b", prompt_zone="volatile", cache_ttl="five_min").full_clean()
+
+
+def test_the_model_configuration_has_the_effort_and_the_window() -> None:
+    ((_, config),) = AgentProfileFactory(reasoning_effort="high", context_window=32_000).model_configs()
+    assert (config.reasoning_effort, config.context_window) == ("high", 32_000)

@@ -17,6 +17,7 @@ from agent.runtime.messages import AgentMessage, ModelState
 from agent.runtime.model import ModelRequest
 from agent.runtime.tools import ToolDefinition
 from tests.agent.providers.conversations import conversations, states, tool_lists
+from tests.agent.providers.reading import user
 from tests.agent.providers.rules_openai import check_chat, check_responses
 from tests.agent.providers.sdk_types import check_type
 
@@ -39,6 +40,7 @@ def configs(draw: st.DrawFn, protocol: Any) -> ModelConfig:
         top_p=draw(st.sampled_from([None, 0.9])),
         stop_sequences=draw(st.sampled_from([(), ("END",)])),
         prompt_cache_key=draw(st.sampled_from(["", "a-key"])),
+        reasoning_effort=draw(st.sampled_from(["", "low", "high"])),
         reasoning_replay=draw(st.sampled_from(["auto", "always", "never"])),
     )
 
@@ -103,3 +105,14 @@ def test_every_responses_request_is_legal(data: st.DataObject) -> None:
             body = json.loads(prepared.body)
             check_responses(body)
             check_type(body, ResponseCreateParamsStreaming)
+
+
+def test_an_effort_is_said_in_the_words_of_each_protocol() -> None:
+    request = ModelRequest("message-answer", (user("Hi"),))
+    chat = ModelConfig("openai-chat", "a-model", reasoning_effort="medium")
+    responses = ModelConfig("openai-responses", "a-model", reasoning_effort="medium")
+    assert json.loads(ChatRequests(chat).prepare(request).body)["reasoning_effort"] == "medium"
+    made = json.loads(ResponsesRequests(responses).prepare(request).body)
+    assert made["reasoning"] == {"effort": "medium", "summary": "auto"}
+    plain = json.loads(ResponsesRequests(ModelConfig("openai-responses", "a-model")).prepare(request).body)
+    assert "reasoning" not in plain

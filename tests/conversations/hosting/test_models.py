@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from decimal import Decimal
@@ -16,10 +17,10 @@ from django.conf import settings
 from agent.models import AgentFallback, AgentProfile, AuditRecord, ModelEndpoint, ModelPrice, UsageRecord
 from agent.providers.config import ModelConfig
 from agent.runtime import Usage
-from agent.runtime.model import BlockDelta, BlockStart, BlockStop, MessageStop, StreamError, UsageDetails
+from agent.runtime.model import BlockDelta, BlockStart, BlockStop, MessageStop, ModelRequest, StreamError, UsageDetails
 from agent.testing import ScriptedModel, fails, says
 from conversations.hosting.host import ExecutionHost
-from conversations.models import User
+from conversations.models import Execution, User
 from tests.agent.providers.reading import kept_state
 from tests.factories import AgentProfileFactory, ModelEndpointFactory, UserFactory
 from tests.live import hosted, settled, socket_of
@@ -181,3 +182,67 @@ async def test_an_unseen_error_of_the_fallback_is_the_one_that_is_told(user: Use
         async with serving(demo=own, b=backup) as host, socket_of(host, user) as socket:
             await socket.say("Hi", AGENT)
             assert (await socket.end())["errorMessage"] == "the second failed"
+
+
+async def test_a_volatile_prompt_is_asked_for_as_one(user: User) -> None:
+    """P24, P170."""
+    model = ScriptedModel(says("One"), says("Two"))
+    async with hosted(model) as host, socket_of(host, user) as socket:
+        for zone in ("stable", "volatile"):
+            await sync_to_async(AgentProfile.objects.update)(prompt_zone=zone)
+            await socket.say("Hi", AGENT)
+            await socket.end()
+    assert [request.volatile_prompt for request in model.requests] == [False, True]
+
+
+async def test_a_cache_mark_that_the_provider_does_not_know_is_noted(user: User) -> None:
+    """P170."""
+    await sync_to_async(AgentProfile.objects.update)(cache_ttl="five_min")
+    async with hosted(ScriptedModel(says("One"))) as host, socket_of(host, user) as socket:
+        await socket.say("Hi", AGENT)
+        await socket.end()
+        await settled(host)
+        (noted,) = await audited(host, "cache-mark-dropped")
+    assert noted["dropReason"] == "unsupported_by_provider"
+
+
+def counted(*events: Any) -> Callable[[ModelRequest], Any]:
+    """A step whose provider refuses a tool, and counts its input at once."""
+
+    def step(request: ModelRequest) -> Any:
+        assert request.listener is not None
+        request.listener.left_out(["odd"])
+        request.listener.used(Usage(input_tokens=7, output_tokens=1, total_tokens=8), None)
+        return events
+
+    return step
+
+
+async def test_a_stopped_call_has_its_costs_and_a_tool_left_out_is_noted_once(user: User) -> None:
+    """P14: what the provider counted before the stop is in the books."""
+    asks = [BlockStart(0, "tool-call", "c", "no.such"), BlockDelta(0, "tool-call", "{}"), BlockStop(0)]
+    half = [BlockStart(0, "text"), BlockDelta(0, "text", "Half")]
+    model = ScriptedModel(counted(*asks, MessageStop("tool-use")), counted(half, asyncio.Event()))
+    async with hosted(model) as host, socket_of(host, user) as socket:
+        ack = await socket.say("Hi", AGENT)
+        await socket.until("block-delta")
+        await socket.command(type="cancel", executionId=ack["executionId"])
+        await socket.end()
+        await settled(host)
+        assert [noted["toolName"] for noted in await audited(host, "tool-left-out")] == ["odd"]
+    assert [(row.call_index, row.input_tokens) for row in await rows(UsageRecord)] == [(1, 7), (2, 7)]
+    (execution,) = await rows(Execution)
+    assert execution.usage["inputTokens"] == 14
+
+
+async def test_the_usage_of_a_run_has_the_calls_that_were_made_again(user: User) -> None:
+    policy = {"maxAttempts": 2, "backoff": {"type": "fixed", "delaySeconds": 0}}
+    await sync_to_async(AgentProfile.objects.update)(retry_policy=policy)
+    usage = Usage(input_tokens=1_000, output_tokens=0, total_tokens=1_000)
+    failed = StreamError("too busy", kind="overloaded", retryable=True, usage=usage)
+    async with hosted(ScriptedModel([failed], call())) as host, socket_of(host, user) as socket:
+        await socket.say("Hi", AGENT)
+        await socket.end()
+        await settled(host)
+    (execution,) = await rows(Execution)
+    assert execution.usage == {"inputTokens": 2_000, "outputTokens": 100, "totalTokens": 2_100}
