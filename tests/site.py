@@ -12,8 +12,8 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType, TracebackType
@@ -212,6 +212,18 @@ class Site:
         with closing(sqlite3.connect(self.place / "par.sqlite3", timeout=20, isolation_level=None)) as connection:
             return connection.execute(statement).fetchall()
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Let nobody start a run meanwhile: what writes to the database waits."""
+        if self._database is not None:
+            with self._database.held():
+                yield
+            return
+        with closing(sqlite3.connect(self.place / "par.sqlite3", timeout=20, isolation_level=None)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            yield
+            connection.rollback()
+
     def sign_in_link(self) -> str:
         """Return a fresh one-time link for the demo user."""
         found = re.search(r"http\S+/link/\S+", self.manage("bootstrap", "--demo"))
@@ -248,6 +260,14 @@ class _Database:
         with psycopg.connect(self.url, autocommit=True) as connection:
             cursor = connection.execute(cast(Any, statement))
             return cursor.fetchall() if cursor.description else []
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        import psycopg
+
+        with psycopg.connect(self.url) as connection:
+            connection.execute("LOCK TABLE conversations_conversation, conversations_execution IN EXCLUSIVE MODE")
+            yield
 
     def _execute(self, statement: str) -> None:
         import psycopg
