@@ -16,7 +16,10 @@ from typing import Any
 
 
 def holdings() -> dict[str, Any]:
-    """Count what belongs to clients and runs; `tasks` are the names of what runs on the loop."""
+    """Count what belongs to clients and runs.
+
+    `frames` and `bytes` wait to be sent, and `tasks` are the names of what runs on the loop.
+    """
     from conversations.hosting.host import ExecutionHost
     from conversations.hosting.server import HostServer, twisted_loop
 
@@ -29,8 +32,16 @@ def holdings() -> dict[str, Any]:
         "subscribers": len(host.subscribers),
         "readers": sum(map(len, host.hub._readers.values())),
         "connections": len(server.connections),
+        "frames": sum(len(each.outbox._waiting) for each in host.subscribers),
+        "bytes": sum(map(unsent, server.connections)),
         "tasks": sorted(task.get_name() for task in asyncio.all_tasks(twisted_loop)),
     }
+
+
+def unsent(connection: Any) -> int:
+    """Return the bytes in the write buffer of a websocket."""
+    transport = getattr(connection, "transport", None)
+    return 0 if transport is None else len(transport.dataBuffer) + sum(map(len, transport._tempDataBuffer))
 
 
 def write(*_: object) -> None:

@@ -155,6 +155,8 @@ async def nothing_is_left(site: Site) -> None:
         "subscribers": 0,
         "readers": 0,
         "connections": 0,
+        "frames": 0,
+        "bytes": 0,
         "tasks": ["audit", "heartbeat", "sign-ins"],
     }
 

@@ -15,7 +15,7 @@ from websockets.exceptions import ConnectionClosed
 
 from agent.testing import ScriptedAnswer, ScriptedProvider, chat_stream
 from tests.serve.program import Client, browser, program, said, stored
-from tests.serve.raw import frame, raw, raw_websocket, upgrade
+from tests.serve.raw import RawSocket, frame, raw, raw_websocket, upgrade
 from tests.site import Site
 
 LIMIT = 1024 * 1024
@@ -293,8 +293,8 @@ async def test_handshakes_that_never_end_hold_up_nobody(site: Site, token: str) 
 
 BRACKETS = "[" + "[]," * 330_000 + "1]"
 HELD_UP = 2.0  # seconds, of a second client's ping
-PINGS, COMMANDS = 120_000, 40_000
-MOST_OF_A_FLOOD = 8.0  # MiB
+PINGS, COMMANDS = 60_000, 20_000
+MOST_FRAMES, MOST_BYTES = 1_000, 1024 * 1024  # that wait for one who does not read
 
 
 async def test_a_megabyte_of_brackets_is_refused_at_once(site: Site, token: str) -> None:
@@ -333,13 +333,12 @@ async def quiet(site: Site) -> None:
 async def test_pings_of_a_client_that_does_not_read_cost_nothing(site: Site, token: str) -> None:
     """Of all of them the last one is answered; and commands are heard meanwhile."""
     async with bystander(site, token) as other, raw_websocket(site, token) as loud:
-        before = site.memory()
         loud.give(frame(b"x" * 125, opcode=0x9) * PINGS + frame(b"the last one", opcode=0x9))
         ack = await other.say("Tell me a long story")
         loud.give(frame(json.dumps({"type": "cancel", "id": "1", "executionId": ack["executionId"]}).encode()))
         assert (await other.finished(ack["executionId"])).status == "cancelled"
         await quiet(site)
-        assert site.memory() < before + MOST_OF_A_FLOOD
+        assert (await asyncio.to_thread(site.probe))["bytes"] < MOST_BYTES
         async with asyncio.timeout(60):
             while await loud.frame() != (0xA, b"the last one"):
                 pass
@@ -349,12 +348,109 @@ async def test_commands_of_a_client_that_does_not_read_wait(site: Site, token: s
     """They are taken when it reads on, and each is answered."""
     async with bystander(site, token), raw_websocket(site, token) as loud:
         await loud.texts(1)
-        before = site.memory()
         loud.give(PING * COMMANDS)
         await quiet(site)
-        assert site.memory() < before + MOST_OF_A_FLOOD
+        assert (await asyncio.to_thread(site.probe))["frames"] < MOST_FRAMES
         answers = await loud.texts(COMMANDS)
     assert {json.loads(answer).get("code") for answer in answers} == {None, "RATE_LIMITED"}
+
+
+@asynccontextmanager
+async def one_who_falls_behind(site: Site, kind: str, execution_id: str) -> AsyncIterator[RawSocket]:
+    """A reader of one run, over the websocket or plain HTTP, with a token of its own, who does not read on."""
+    own = await asyncio.to_thread(site.token)
+    if kind == "websocket":
+        async with raw_websocket(site, own) as reader:
+            subscribe = {"type": "subscribe", "id": "1", "executionId": execution_id}
+            await reader.send(frame(json.dumps(subscribe).encode()))
+            await reader.texts(2)
+            yield reader
+    else:
+        async with raw(site) as reader:
+            line = f"GET /ai/executions/{execution_id}/events HTTP/1.1"
+            await reader.send(upgrade(own, line=line, without="Upgrade"))
+            assert (await reader.answer()).startswith(b"HTTP/1.1 200")
+            yield reader
+
+
+async def only_one_is_there(site: Site) -> None:
+    async with asyncio.timeout(30):
+        while (await asyncio.to_thread(site.probe))["connections"] > 1:
+            await asyncio.sleep(0.2)
+
+
+@pytest.mark.parametrize("kind", ["websocket", "events"])
+async def test_who_is_behind_when_the_sign_in_ends_gets_nothing_more(
+    site: Site, token: str, provider: ScriptedProvider, kind: str
+) -> None:
+    """B64: what waits is thrown away, and the connection is cut although nobody reads its end."""
+    pieces, hold = ["x" * 20_000] * 300, asyncio.Event()
+    provider.queue(ScriptedAnswer(chat_stream(*pieces), hold=hold))
+    async with program(site, token, max_size=None) as quick:
+        ack = await quick.say("Hi", "scripted")
+        await only_one_is_there(site)
+        async with one_who_falls_behind(site, kind, ack["executionId"]) as behind:
+            hold.set()
+            run = await quick.finished(ack["executionId"])
+            revoked = "ApiToken.objects.filter(pk=ApiToken.objects.latest('pk').pk).update(revoked_at=timezone.now())"
+            await asyncio.to_thread(
+                site.shell,
+                f"from django.utils import timezone\nfrom conversations.models import ApiToken\n{revoked}",
+            )
+            await only_one_is_there(site)
+            assert len(await behind.rest()) < MOST_BYTES
+        assert run.text == "".join(pieces)
+
+
+async def test_a_tool_result_of_five_megabytes_reaches_everybody(
+    site: Site, token: str, provider: ScriptedProvider
+) -> None:
+    """B65: one that a frame may not hold closes its socket only; five that it may come to all readers whole."""
+    calls, result = 5, "r" * 1_000_000
+    provider.queue(ScriptedAnswer(chat_stream(tool_calls=[("clipboard", {"n": n}) for n in range(calls)])))
+    provider.queue(ScriptedAnswer(chat_stream("That is much.")))
+    site.shell(
+        "from agent.models import AgentProfile\n"
+        "limits = {'maxModelOutputCharacters': 100_000_000, 'maxToolResultCharacters': 2_000_000}\n"
+        "AgentProfile.objects.filter(slug='scripted').update(limits=limits)"
+    )
+    tool = {"name": "clipboard", "description": "Read it.", "inputSchema": {"type": "object"}}
+    tool["annotations"] = {"readOnlyHint": True}
+    async with program(site, token, max_size=None) as reader, program(site, token) as first:
+        ack = await first.say("Hi", "scripted", clientId="me", clientTools=[tool])
+        await reader.command(type="subscribe", conversationId=ack["conversationId"])
+        call = await first.until("client-tool-call")
+        answer = {"type": "tool-result", "id": "1", "executionId": ack["executionId"]}
+        large = json.dumps({**answer, "callId": call["callId"], "result": result * calls})
+        with pytest.raises(ConnectionClosed) as caught:
+            await send_and_read_on(first, large)
+        assert caught.value.rcvd is not None
+        assert caught.value.rcvd.code == 1009
+        async with program(site, token, max_size=None) as second:
+            await second.command(type="subscribe", executionId=ack["executionId"], clientId="me")
+            seen = {frame["callId"]: frame for frame in second.frames if frame["type"] == "client-tool-call"}
+            answered: set[str] = set()
+            while len(answered) < calls:
+                for id in set(seen) - answered:
+                    answered.add(id)
+                    await second.command(**answer | {"id": id, "callId": id, "result": result})
+                if len(answered) < calls:
+                    call = await second.until("client-tool-call")
+                    seen[call["callId"]] = call
+            assert (await second.finished(ack["executionId"])).status == "completed"
+        assert (await reader.finished(ack["executionId"])).text == "That is much."
+        state = await stored(site, token, ack["conversationId"])
+        async with program(site, token, max_size=None) as late:
+            await late.command(type="subscribe", executionId=ack["executionId"])
+            snapshot = (await late.until("snapshot"))["state"]
+    told = [frame["messages"] for frame in reader.frames if frame["type"] == "messages"]
+    for messages in (state["messages"], snapshot["messages"], [each for some in told for each in some]):
+        assert [block["content"][0]["text"] for block in results(messages)] == [result] * calls
+    assert provider.requests[-1].json["messages"][-1]["content"] == result
+
+
+def results(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [block for message in messages for block in message["blocks"] if block["type"] == "tool-result"]
 
 
 async def test_nothing_is_left_of_all_these_clients(site: Site, token: str) -> None:
@@ -362,7 +458,7 @@ async def test_nothing_is_left_of_all_these_clients(site: Site, token: str) -> N
     async with asyncio.timeout(30):
         while (held := await asyncio.to_thread(site.probe))["connections"]:
             await asyncio.sleep(0.2)
-    assert held == {"runs": 0, "subscribers": 0, "readers": 0, "connections": 0, "tasks": held["tasks"]}
-    assert set(held["tasks"]) == {"audit", "heartbeat", "sign-ins"}
+    assert set(held.pop("tasks")) == {"audit", "heartbeat", "sign-ins"}
+    assert set(held.values()) == {0}, held
     assert "Traceback" not in site.log()
     assert "took too long to shut down" not in site.log()

@@ -137,3 +137,16 @@ async def test_the_page_needs_the_header_against_forgery(user: User) -> None:
         assert answer.status_code == 202, answer.content
         run = answer.json()["executionId"]
         assert (await page.get(f"/ai/executions/{run}?waitMs=10000")).json()["status"] == "completed"
+
+
+async def test_streams_long_polls_and_sockets_count_as_connections_of_a_person(user: User) -> None:
+    gate = Gate()
+    async with program(user, says(gate), connections_per_person=1) as http:
+        run = (await http.start())["executionId"]
+        await gate.reached()
+        async for _ in events(http, run):
+            for path in (f"/{run}/events", f"/{run}?waitMs=1"):
+                assert code(await http.get(path)) == (429, "RATE_LIMITED")
+            assert (await http.get(f"/{run}")).status_code == 200
+            gate.open()
+        assert (await http.get(f"/{run}?waitMs=1")).status_code == 200

@@ -223,3 +223,16 @@ async def test_when_nothing_is_said_the_tick_stops_and_the_next_delta_goes_at_on
     frame = await asyncio.wait_for(reader.outbox.next(), 5)
     assert frame is not None
     assert orjson.loads(frame)["delta"]["text"] == "at once"
+
+
+async def test_the_hub_ends_what_it_began() -> None:
+    """DESIGN 5: no task without an owner."""
+    hub = EventHub()
+    before = asyncio.all_tasks()
+    hub.add(Reader(Outbox(), "c", "html"))
+    Run(hub).say("one\n\ntwo")
+    (rendering,) = asyncio.all_tasks() - before
+    await hub.stop()
+    assert rendering.done()
+    assert not hub._rendering
+    assert hub.tick._timer is None

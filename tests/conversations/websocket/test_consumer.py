@@ -14,6 +14,7 @@ from django.db import connection
 
 from agent.runtime import ExecutionState
 from agent.testing import ScriptedModel, calls, fails, says
+from conversations.hosting.outbox import Outbox
 from conversations.models import Conversation, Execution, Revision, User
 from conversations.store import load_context
 from tests.factories import AgentProfileFactory, UserFactory
@@ -524,3 +525,38 @@ async def test_an_approved_call_does_not_run_again_on_a_later_turn(user: User) -
         await socket.end()
         await socket.command(type="approve", **decision)
         assert [frame["type"] for frame in socket.frames].count("tool-call-started") == 1
+
+
+async def test_a_socket_acts_for_so_many_clients_and_says_so(user: User) -> None:
+    async with hosted(ScriptedModel(says("x"))) as host, socket_of(host, user) as socket:
+        ack = await socket.say("Hi", AGENT, clientId="0")
+        await socket.end()
+        (subscriber,) = host.subscribers
+        for number in range(1, 32):
+            subscriber.act_for(str(number))
+        follow = {"type": "subscribe", "conversationId": ack["conversationId"]}
+        assert (await socket.command(**follow, clientId="0"))["type"] == "ack"
+        assert (await socket.command(**follow, clientId="one more"))["code"] == "INVALID_STATE"
+        assert (await socket.say("Hi", AGENT, clientId="one more"))["code"] == "INVALID_STATE"
+
+
+async def test_who_does_not_read_the_answers_is_not_heard(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """B60: each command is answered once somebody takes the answers."""
+    monkeypatch.setattr("conversations.hosting.outbox.ROOM", 1_000)
+    count, takes = 40, asyncio.Event()
+    async with hosted(ScriptedModel()) as host, socket_of(host, user) as socket:
+        (subscriber,) = host.subscribers
+        taken = subscriber.outbox.next
+
+        async def late() -> bytes | None:
+            await takes.wait()
+            return await taken()
+
+        monkeypatch.setattr(Outbox, "next", lambda _: late())
+        for number in range(count):
+            await socket.send(type="ping", id=str(number))
+        for _ in range(1_000):
+            await asyncio.sleep(0)
+        assert 0 < len(subscriber.outbox._waiting) < 10
+        takes.set()
+        assert [(await socket.receive())["id"] for _ in range(count)] == [str(number) for number in range(count)]

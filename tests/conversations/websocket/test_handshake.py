@@ -262,3 +262,23 @@ async def test_a_token_that_runs_out_ends_its_socket_with_the_next_command(user:
         assert (await socket.say("Hello", "demo"))["code"] == "AUTH_REQUIRED"
         assert (await socket.communicator.receive_output(10))["code"] == 4401
         await socket.close()
+
+
+async def test_who_has_all_connections_open_is_closed_with_4429(user: User) -> None:
+    """And may come again when one of them has gone; others are not concerned."""
+    headers = {"authorization": f"Bearer {await token_of(user)}"}
+    other = {"authorization": f"Bearer {await token_of(await sync_to_async(UserFactory)())}"}
+    async with hosted(connections_per_person=1) as host:
+        first = Socket(host, headers, ["par.v1"])
+        await first.connect()
+        assert (await first.receive())["type"] == "welcome"
+        for who, code in ((headers, 4429), (other, None)):
+            socket = Socket(host, who, ["par.v1"])
+            await socket.connect()
+            assert (await socket.communicator.receive_output(10)).get("code") == code
+            await socket.close()
+        await first.close()
+        again = Socket(host, headers, ["par.v1"])
+        await again.connect()
+        assert (await again.receive())["type"] == "welcome"
+        await again.close()
