@@ -205,8 +205,14 @@ def _half_written(blocks: Sequence[Mapping[str, Any]]) -> Iterator[Shown]:
     for block in blocks:
         if block["type"] == "tool-call":
             yield Card(block["callId"], block["name"], arguments=block["text"], status="not-executed")
-        elif block["text"].strip():
-            yield (Reasoning if block["type"] == "reasoning" else Answer)(render(block["text"]))
+        else:
+            yield from _written(block["type"], block["text"])
+
+
+def _written(kind: str, text: str) -> Iterator[Shown]:
+    """Yield what the model wrote; what has no word in it is not shown, while it is written neither."""
+    if text.strip():
+        yield (Reasoning if kind == "reasoning" else Answer)(render(text))
 
 
 def _said(message: AgentMessage) -> Iterator[Shown]:
@@ -220,10 +226,8 @@ def _said(message: AgentMessage) -> Iterator[Shown]:
 def _answered(message: AgentMessage, results: dict[str, ToolResultBlock]) -> Iterator[Shown]:
     for block in message.blocks:
         match block:
-            case TextBlock():
-                yield Answer(render(block.text))
-            case ReasoningBlock():
-                yield Reasoning(render(block.text))
+            case TextBlock() | ReasoningBlock():
+                yield from _written(block.type, block.text)
             case ImageBlock():
                 yield _picture(block)
             case ToolCallBlock():

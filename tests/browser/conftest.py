@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import pytest
 from playwright.sync_api import Browser, Page, StorageState, expect, sync_playwright
 
+from tests.browser.line import Line
 from tests.browser.watch import Watched
 from tests.site import Site
 
@@ -78,3 +79,9 @@ def open_page(browser: Browser, site: Site, request: pytest.FixtureRequest) -> I
 def page(open_page: OpenPage) -> Page:
     """A new chat."""
     return open_page()
+
+
+@pytest.fixture
+def line(page: Page) -> Line:
+    """The line of the new chat to its server."""
+    return Line(page)

@@ -2,90 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any, TypeAlias
-
 import pytest
-from playwright.sync_api import Page, WebSocketRoute, expect
+from playwright.sync_api import Page, expect
 
 from tests.browser.chat import card, last_answer, say, wait_for_end
 from tests.browser.conftest import OpenPage
+from tests.browser.line import Line
 
 POSTCARD = "local.send_postcard"
 PATIENCE = 21_000  # milliseconds after which the page gives up
-
-Frame: TypeAlias = dict[str, Any]
-
-
-def merged(frame: Frame, change: Frame) -> Frame:
-    """Return a frame with some of its fields changed, also those of objects within it."""
-    inner = {key: merged(frame[key], value) for key, value in change.items() if isinstance(value, dict)}
-    return {**frame, **change, **inner}
-
-
-class Line:
-    """The line between page and server. Commands named in `swallowed` get lost; what the server says can be held.
-
-    `changes` maps the type of a frame from the server to fields that it gets.
-    """
-
-    def __init__(self, page: Page) -> None:
-        self.swallowed: set[str] = set()
-        self.commands: list[Frame] = []
-        self.holds = False
-        self.changes: dict[str, Frame] = {}
-        self._held: list[str] = []
-        self._page: WebSocketRoute | None = None
-        self._server: WebSocketRoute | None = None
-        page.route_web_socket("**/ai/ws", self._connect)
-        page.clock.install()
-        page.reload()
-
-    def tell(self, frame: Frame) -> None:
-        """Say something to the page in the name of the server."""
-        assert self._page is not None
-        self._page.send(json.dumps(frame))
-
-    def deliver(self, command: Frame) -> None:
-        """Let a command that was swallowed reach the server after all."""
-        assert self._server is not None
-        self._server.send(json.dumps(command))
-
-    def release(self) -> None:
-        """Let the page have what was held."""
-        assert self._page is not None
-        self.holds = False
-        for text in self._held:
-            self._page.send(text)
-
-    def sent(self, kind: str) -> list[Frame]:
-        return [frame for frame in self.commands if frame["type"] == kind]
-
-    def _connect(self, route: WebSocketRoute) -> None:
-        self._page, self._server = route, route.connect_to_server()
-        route.on_message(self._from_page)
-        self._server.on_message(self._from_server)
-
-    def _from_page(self, text: str | bytes) -> None:
-        frame = json.loads(text)
-        self.commands.append(frame)
-        if frame["type"] not in self.swallowed:
-            self.deliver(frame)
-
-    def _from_server(self, text: str | bytes) -> None:
-        frame = json.loads(text)
-        if change := self.changes.get(frame["type"]):
-            text = json.dumps(merged(frame, change))
-        if self.holds:
-            self._held.append(str(text))
-        else:
-            assert self._page is not None
-            self._page.send(text)
-
-
-@pytest.fixture
-def line(page: Page) -> Line:
-    return Line(page)
 
 
 def typed(page: Page, text: str) -> None:
@@ -163,7 +88,7 @@ def test_a_decision_after_another_one_shows_the_real_one(
     expect(waiting).to_contain_text("Waits for you")
     other = open_page(page.url)
     expect(card(other, POSTCARD)).to_contain_text("Waits for you")
-    line.holds = True
+    line.hold()
     card(other, POSTCARD).get_by_role("button", name="Approve").click()
     if ended:
         wait_for_end(other)
@@ -181,7 +106,7 @@ def test_the_answer_to_a_repeated_decision_is_the_first_one(page: Page, line: Li
     say(page, "Send a postcard to Hal")
     waiting = card(page, POSTCARD)
     expect(waiting).to_contain_text("Waits for you")
-    line.holds = True
+    line.hold()
     waiting.get_by_role("button", name="Approve").click()
     expect(waiting.get_by_role("button", name="Approve")).to_be_disabled()
     line.deliver(line.sent("approve")[0])

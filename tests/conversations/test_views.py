@@ -359,6 +359,33 @@ def test_stopped_and_failed_turns_stand_where_they_happened(signed_in: Client, p
     assert transcript.count("not part of the conversation") == 4
 
 
+@pytest.mark.parametrize(("blocks", "offered"), [(1, True), (2, False)])
+def test_only_what_is_one_text_can_be_sent_again_from_the_page(
+    signed_in: Client, person: User, blocks: int, offered: bool
+) -> None:
+    row = ConversationFactory.create(owner=person)
+    message = said("q")
+    end(row, message | {"blocks": message["blocks"] * blocks})
+
+    page = body(signed_in, f"/c/{row.pk}/")
+
+    transcript = page[page.index('id="transcript"') : page.index('id="composer"')]
+    assert ('data-offer="again">' in transcript) is offered
+    assert ('data-offer="again" hidden>' in transcript) is not offered
+
+
+def test_what_has_no_word_in_it_is_not_shown(signed_in: Client, person: User) -> None:
+    row = ConversationFactory.create(owner=person)
+    blank = {"type": "reasoning", "text": "\n \n"}
+    keep(row, said("q"), answered(blank, {"type": "text", "text": "\n"}, {"type": "text", "text": "a"}))
+
+    page = body(signed_in, f"/c/{row.pk}/")
+
+    transcript = page[page.index('id="transcript"') : page.index('id="composer"')]
+    assert "reasoning" not in transcript
+    assert transcript.count('class="prose"') == 1
+
+
 def test_all_that_an_unsaved_turn_wrote_is_shown(signed_in: Client, person: User) -> None:
     row = ConversationFactory.create(owner=person)
     end(
