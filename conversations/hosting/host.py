@@ -185,8 +185,7 @@ class ExecutionHost:
 
     async def render(self, state: ExecutionState) -> list[bytes]:
         """Return the `rendered` frames of a run that is over."""
-        markdown = MarkdownRun(state)
-        return await markdown.tick()
+        return await MarkdownRun(state).tick()
 
     async def decide(self, user: User, execution_id: UUID, interrupt_id: str, decision: Decision) -> None:
         """Answer the pending approval of a run; the first answer wins.
@@ -207,13 +206,7 @@ class ExecutionHost:
         question = user.pk, execution_id, body.call_id
         await self._answer(question, result, user, lambda run: run.client_calls.answer(result))
 
-    async def _answer(
-        self,
-        question: Question,
-        answer: Answer,
-        user: User,
-        give: Callable[[HostedRun], None],
-    ) -> None:
+    async def _answer(self, question: Question, answer: Answer, user: User, give: Callable[[HostedRun], None]) -> None:
         if self._answers.repeated(question, answer):
             return
         _, execution_id, _ = question
