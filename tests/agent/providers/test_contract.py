@@ -10,6 +10,7 @@ import pytest
 
 from agent.providers.config import ModelConfig, ProtocolName
 from agent.providers.registry import build_model
+from agent.providers.state import issuer_of
 from agent.providers.transport import Transport
 from agent.runtime.cancellation import CancelSignal
 from agent.runtime.model import BlockDelta, BlockStart, BlockStop, MessageStop, ModelEvent, StreamError
@@ -93,9 +94,11 @@ async def test_every_adapter_yields_the_neutral_events(
 ) -> None:
     """R35-R38, R51."""
     *blocks, stop = CASES[case]["events"]
-    expected = [*blocks, {**stop, "modelState": CASES[case]["protocols"][protocol]["modelState"]}]
+    state = CASES[case]["protocols"][protocol]["modelState"]
     async with ScriptedProvider(deliveries(case, protocol)[delivery]) as provider:
         config = ModelConfig(protocol, "a-model", provider.url, "a-key", allow_private=True)
         stream = build_model(config, transport).stream(REQUEST, CancelSignal())
         events = [event async for batch in stream for event in batch]
-    assert neutral(events) == expected
+    if state is not None:
+        state = {**state, "data": {"issuer": issuer_of(config), **state["data"]}}
+    assert neutral(events) == [*blocks, {**stop, "modelState": state}]
