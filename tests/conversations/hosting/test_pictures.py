@@ -12,7 +12,7 @@ from agent.runtime.exceptions import InvalidArgument
 from agent.testing import ScriptedAnswer, ScriptedProvider
 from conversations.bodies import StartBody
 from conversations.hosting import pictures
-from tests.agent.providers.conversations import PIXEL
+from tests.agent.providers.pictures import PNG
 
 
 def asking(*urls: str) -> StartBody:
@@ -22,7 +22,7 @@ def asking(*urls: str) -> StartBody:
 
 async def test_all_pictures_of_a_start_have_one_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """A small request must not store a hundred megabytes."""
-    picture = b64decode(PIXEL)
+    picture = b64decode(PNG)
     monkeypatch.setattr(pictures, "MOST_TOGETHER", len(picture) * 2)
     async with (
         ScriptedProvider(ScriptedAnswer(picture), repeat=True) as server,
