@@ -75,8 +75,12 @@ class Begun:
 
 
 def repeated(user: User, wanted: StartRequest) -> bool:
-    """Return whether this start was made before."""
-    return Execution.objects.filter(user=user, request_id=wanted.id).exists()
+    """Return whether this start was made before; raises as `store.begin_turn` does for one that would be refused."""
+    if Execution.objects.filter(user=user, request_id=wanted.id).exists():
+        return True
+    body = wanted.body
+    store.check_turn(user=user, agent=body.agent, conversation_id=body.conversation_id, base_version=body.base_revision)
+    return False
 
 
 def begin(

@@ -8,13 +8,14 @@ from conversations.store.contexts import load_context
 from conversations.store.conversations import owned_conversation
 from conversations.store.executions import finish_failed, note_cancel, record_progress
 from conversations.store.recovered import Adopted, adopt_recovered
-from conversations.store.turns import BegunTurn, begin_turn, request_digest, save_turn, title_of
+from conversations.store.turns import BegunTurn, begin_turn, check_turn, request_digest, save_turn, title_of
 
 __all__ = [
     "Adopted",
     "BegunTurn",
     "adopt_recovered",
     "begin_turn",
+    "check_turn",
     "finish_failed",
     "load_context",
     "note_cancel",

@@ -16,7 +16,7 @@ from agent.runtime.recovery import CallState, close_open_calls
 from conversations.exceptions import ExecutionNotFound
 from conversations.models import LIVE, Execution, ExecutionStatus, RevisionKind, User
 from conversations.store.contexts import load_context
-from conversations.store.turns import add_revision
+from conversations.store.turns import BUSY, add_revision
 
 ADOPTABLE = (ExecutionStatus.FAILED, ExecutionStatus.CANCELLED)
 
@@ -60,7 +60,7 @@ def adopt_recovered(user: User, execution_id: UUID) -> Adopted:
         )
         # After the conversation was written to, which a start does first: one of the two sees the other.
         if Execution.objects.filter(conversation=execution.conversation_id, status__in=LIVE).exists():
-            raise InvalidState("another answer is being written in this conversation")
+            raise InvalidState(BUSY)
         execution.transcript, execution.partial, execution.model_context = [], None, None
         execution.save(update_fields=["revision", "transcript", "partial", "model_context"])
     return Adopted(execution, created=True)

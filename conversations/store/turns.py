@@ -23,9 +23,11 @@ from agent.runtime.exceptions import InvalidArgument, InvalidState
 from agent.runtime.limits import PartialLimits
 from agent.runtime.messages import AgentMessage, ImageBlock, ModelContext, Usage
 from conversations.exceptions import AgentNotFound, ConversationConflict, ConversationNotFound
-from conversations.models import Conversation, Execution, ExecutionStatus, Revision, RevisionKind, User
+from conversations.models import LIVE, Conversation, Execution, ExecutionStatus, Revision, RevisionKind, User
 from conversations.store.conversations import owned_conversation
 from conversations.store.executions import move
+
+BUSY = "another answer is being written in this conversation"
 
 _TITLE_CHARACTERS = 30
 
@@ -104,8 +106,19 @@ def begin_turn(
             return seen
         if conversation_id is None:
             raise
-        raise InvalidState("another answer is being written in this conversation") from None
+        raise InvalidState(BUSY) from None
     return BegunTurn(execution, created=True)
+
+
+def check_turn(*, user: User, agent: str, conversation_id: UUID | None, base_version: int | None) -> None:
+    """Raise what `begin_turn` would raise now; whoever has work to do before it need not begin in vain."""
+    _agent(user, agent)
+    if conversation_id is not None:
+        conversation = owned_conversation(user, conversation_id)
+        if base_version not in (None, conversation.version):
+            raise ConversationConflict(conversation.version)
+        if conversation.executions.filter(status__in=LIVE).exists():
+            raise InvalidState(BUSY)
 
 
 def _seen(user: User, request_id: UUID, digest: str) -> BegunTurn | None:

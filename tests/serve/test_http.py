@@ -113,7 +113,7 @@ async def poll(http: httpx.AsyncClient, run: str) -> dict[str, Any]:
 async def test_the_session_of_the_page_works(site: Site, token: str) -> None:
     found = re.search(r"```sh session\n(.*?)```", (ROOT / "docs" / "http.md").read_text(), re.DOTALL)
     assert found is not None
-    environment = {"PATH": os.environ["PATH"], "PAR_URL": f"{site.address}/ai", "PAR_TOKEN": token}
+    environment = {"PATH": os.environ["PATH"], "PAR_URL": site.address, "PAR_TOKEN": token}
     shell = await asyncio.create_subprocess_exec(
         "sh", "-ec", found.group(1), env=environment, stdout=asyncio.subprocess.PIPE
     )
