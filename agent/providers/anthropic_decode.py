@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from agent.providers.anthropic_history import ASSISTANT, END, dumps
+from agent.providers.anthropic_history import ASSISTANT, END, dumps, is_legal_id
 from agent.providers.anthropic_parts import Part, kept, streamed
 from agent.providers.anthropic_request import STATE_FORMAT
 from agent.providers.anthropic_usage import Tokens
@@ -202,7 +202,7 @@ class MessagesDecoder(AnswerDecoder):
         else:
             call_id = self._blocks.call(self._prepared.names.original(name[:MAX_NAME]), part.arguments, out)
             self._place += 1
-            if provider_id:
+            if is_legal_id(provider_id):
                 self._call_ids[call_id] = provider_id
 
     def _finish(self, reason: str, delta: Any, out: list[ModelEvent]) -> None:

@@ -7,6 +7,7 @@ that keeps no order.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -14,13 +15,13 @@ import orjson
 
 from agent.providers.history import Result, WireCall, kept_result
 from agent.providers.images import shown
-from agent.providers.state import StateMismatch
 from agent.runtime.messages import AgentMessage, ImageBlock, TextBlock, ToolCallBlock
 
 USER = b'{"role":"user","content":['
 ASSISTANT = b'{"role":"assistant","content":['
 END = b"]}"
 
+_LEGAL_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 THINKING = ("thinking", "redacted_thinking")
 
 
@@ -32,6 +33,19 @@ def dumps(block: Mapping[str, Any]) -> bytes:
 def is_opaque(kind: Any) -> bool:
     """Return whether such blocks go back unchanged: reasoning, and what tools of the provider did (R34, B32)."""
     return kind in THINKING or (isinstance(kind, str) and kind.endswith(("_tool_use", "_tool_result")))
+
+
+def is_extra(extra: Any) -> bool:
+    """Return whether this is a block with its place."""
+    match extra:
+        case [int(), Mapping() as block]:
+            return is_opaque(block.get("type"))
+    return False
+
+
+def is_legal_id(call_id: str) -> bool:
+    """Return whether a call may have this id; the API refuses those that other vendors give."""
+    return bool(_LEGAL_ID.fullmatch(call_id))
 
 
 class MessagesEncoder:
@@ -74,7 +88,7 @@ def _said(message: AgentMessage) -> Iterable[bytes]:
 
 def _answered(message: AgentMessage, calls: Sequence[WireCall], extras: Sequence[Any]) -> list[bytes]:
     """Return the blocks of an answer, with the extras in their places; reasoning that leads nowhere is left out."""
-    waiting = [_extra(each) for each in extras]
+    waiting = list(extras)
     wire_calls = iter(calls)
     blocks: list[bytes] = []
     last = place = 0  # `last` counts the blocks up to one that may be the end of a message
@@ -96,14 +110,6 @@ def _answered(message: AgentMessage, calls: Sequence[WireCall], extras: Sequence
         if extra["type"] not in THINKING:
             last = len(blocks)
     return blocks[:last]
-
-
-def _extra(extra: Any) -> tuple[int, Mapping[str, Any]]:
-    match extra:
-        case [int(place), Mapping() as block] if is_opaque(block.get("type")):
-            return place, block
-        case _:
-            raise StateMismatch("the model state holds blocks that go back with no answer")
 
 
 def _text(text: str) -> bytes:

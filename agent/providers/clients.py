@@ -31,6 +31,8 @@ BASE_URLS: dict[Family, str] = {  # P32
     "anthropic": "https://api.anthropic.com",
     "plain": OLLAMA_URL,
 }
+# Where OpenAI's models are served: by OpenAI, and by Azure under the addresses of its resources.
+OPENAI_HOSTS = ("openai.com", "openai.azure.com", "cognitiveservices.azure.com", "services.ai.azure.com")
 ANTHROPIC_VERSION = "2023-06-01"  # P32
 
 _COMMON = {"Content-Type": "application/json", "Accept-Encoding": "identity"}

@@ -11,12 +11,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 from agent.providers.names import ToolNames
-from agent.providers.state import ProviderState
+from agent.providers.state import ProviderState, StateMismatch
 from agent.runtime.messages import AgentMessage, ToolResultBlock
 
 NO_OUTPUT = "(no output)"
@@ -73,6 +73,13 @@ class Encoder(Protocol):
         `following` are the user's messages after them, where `results_open_user_message`; then it is one piece.
         """
         ...
+
+
+def checked(state: ProviderState, is_extra: Callable[[Any], bool]) -> ProviderState:
+    """Return a state whose extras all have the form of their protocol; raises `StateMismatch`."""
+    if not all(is_extra(extra) for extras in state.extras.values() for extra in extras):
+        raise StateMismatch("the model state holds what goes back with no answer")
+    return state
 
 
 @dataclass(frozen=True, slots=True)

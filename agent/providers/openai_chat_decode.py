@@ -13,6 +13,7 @@ from agent.providers.decoding import count, details_of, joined_halves, member, u
 from agent.providers.failures import Scrubber, from_error_object
 from agent.providers.framing import DEFAULT_LIMIT
 from agent.providers.openai_chat_calls import PendingCalls
+from agent.providers.openai_chat_history import REASONING
 from agent.providers.openai_chat_request import STATE_FORMAT
 from agent.providers.prepared import PreparedRequest
 from agent.runtime.messages import StopReason, Usage
@@ -31,8 +32,7 @@ _STOP_REASONS: dict[str, StopReason] = {
 }
 _FILTERED = ("content_filter", "content-filter", "safety")
 _FAILED = ("error", "insufficient_system_resource")
-_REPLAYED_NAMES = ("reasoning_content", "reasoning")  # as plain text, which is how they came
-_REASONING_NAMES = ("reasoning_content", "reasoning", "reasoning_details")
+_REASONING_NAMES = (*REASONING, "reasoning_details")
 
 
 class ChatDecoder(AnswerDecoder):
@@ -152,7 +152,7 @@ class ChatDecoder(AnswerDecoder):
         for name in (self._reasoning_name,) if self._reasoning_name else _REASONING_NAMES:
             if text := _joined(delta.get(name)):
                 self._reasoning_name = name
-                if self._kept_reasoning is not None and name in _REPLAYED_NAMES:
+                if self._kept_reasoning is not None and name in REASONING:
                     self._kept_reasoning.append(text)
                     self._room -= len(text)
                 return text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import orjson
@@ -10,6 +10,14 @@ import orjson
 from agent.providers.history import Result, WireCall, kept_result
 from agent.providers.openai_content import Picture, said
 from agent.runtime.messages import AgentMessage
+
+# The names under which a server gives its reasoning as plain text, and gets it back.
+REASONING = ("reasoning_content", "reasoning")
+
+
+def is_extra(extra: Any) -> bool:
+    """Return whether this is reasoning under the name by which it came."""
+    return isinstance(extra, Mapping) and all(name in REASONING and type(extra[name]) is str for name in extra)
 
 
 class ChatEncoder:

@@ -19,6 +19,20 @@ from agent.providers.openai_content import Picture, said
 from agent.runtime.messages import AgentMessage, TextBlock, ToolCallBlock
 
 
+def is_extra(extra: Any) -> bool:
+    """Return whether this is an opaque item or a mark."""
+    match extra:
+        case {"type": str(), **_rest}:
+            return True
+        case {"call": int(), **rest}:
+            return not rest
+        case {"text": [*places], **rest}:
+            return all(type(place) is int for place in places) and all(
+                name == "phase" and isinstance(value, str) for name, value in rest.items()
+            )
+    return False
+
+
 class ResponsesEncoder:
     """Writes input items."""
 

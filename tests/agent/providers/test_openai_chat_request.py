@@ -108,7 +108,17 @@ def test_only_openai_itself_is_told_that_a_tool_is_strict(url: str, expected: bo
     assert found == [expected, None]
 
 
-@pytest.mark.parametrize("url", ["", "https://api.openai.com/v1", "https://eu.api.openai.com/v1"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "https://api.openai.com/v1",
+        "https://eu.api.openai.com/v1",
+        "https://x.openai.azure.com/openai/v1",
+        "https://X.cognitiveservices.azure.com/openai/v1/",
+        "https://x.services.ai.azure.com/openai/v1",
+    ],
+)
 def test_openai_itself_gets_the_newer_name_of_the_token_limit(url: str) -> None:
     made = body(ask(), ModelConfig("openai-chat", "m", url, max_tokens=100))
     assert made["max_completion_tokens"] == 100 and "max_tokens" not in made

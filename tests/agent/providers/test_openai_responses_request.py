@@ -48,12 +48,35 @@ def test_a_request_keeps_nothing_on_the_server() -> None:
     }
 
 
+@pytest.mark.parametrize("url", ["", "https://x.openai.azure.com/openai/v1", "http://127.0.0.1/v1"])
 @pytest.mark.parametrize(
-    ("model", "asked"), [("gpt-4.1-mini", False), ("gpt-4o", False), ("gpt-5.2", True), ("o4", True)]
+    ("model", "asked"),
+    [
+        ("gpt-4.1-mini", False),
+        ("gpt-4o", False),
+        ("openai/gpt-4o", False),
+        ("gpt-5-chat-latest", False),
+        ("gpt-5.2", True),
+        ("o4", True),
+        ("openai/gpt-5", True),
+    ],
 )
-def test_a_model_of_openai_that_does_not_reason_is_not_asked_for_it(model: str, *, asked: bool) -> None:
-    assert ("include" in body(ask(), ModelConfig("openai-responses", model))) is asked
-    assert "include" in body(ask(), ModelConfig("openai-responses", model, "http://127.0.0.1/v1"))
+def test_a_model_of_openai_that_does_not_reason_is_not_asked_for_it(model: str, url: str, *, asked: bool) -> None:
+    """“Encrypted content is not supported with this model” ends every call, wherever the model is served."""
+    assert ("include" in body(ask(), ModelConfig("openai-responses", model, url))) is asked
+
+
+def test_the_setting_for_reasoning_decides_before_the_name_of_the_model() -> None:
+    """R34: never asks for none and sends none of an earlier time, but forgets nothing."""
+    never = replace(BARE, reasoning_replay="never")
+    answer = assistant(TextBlock(text="Sun."), id="a1")
+    state = kept_state(BARE, extras={"a1": [THOUGHT, {"text": [0], "phase": "final_answer"}]})
+    prepared = ResponsesRequests(never).prepare(ask(user("a"), answer, user("b"), state=state))
+    made = json.loads(prepared.body)
+    assert "include" not in made and b"ENC" not in prepared.body
+    assert made["input"][1] == {"role": "assistant", "content": "Sun.", "phase": "final_answer"}
+    assert dict(prepared.state.extras) == {"a1": state.data["extras"]["a1"]}
+    assert "include" in body(ask(), ModelConfig("openai-responses", "gpt-4o", reasoning_replay="always"))
 
 
 def test_all_that_is_configured_is_said(caplog: pytest.LogCaptureFixture) -> None:
