@@ -2,12 +2,14 @@
 
 A conversation is made of turns: something from the user, then steps of an answer with their tools. A turn may have been
 answered, cut off, cancelled before or between two tools, or have failed before a word came; it may have been imported,
-with ids and names of another product and results that are missing, late or double.
+with ids and names of another product and results that are missing, late or double. Older turns may have become a
+summary, and instructions may stand anywhere.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any
 
 from hypothesis import strategies as st
@@ -69,11 +71,22 @@ def conversations(draw: st.DrawFn, *, max_turns: int = 4) -> tuple[AgentMessage,
     messages: list[AgentMessage] = []
     if draw(st.booleans()):
         messages.append(_message("system", 0, [draw(st.sampled_from(TEXTS))]))
-    for turn in range(draw(st.integers(1, max_turns))):
-        messages += draw(_turn(turn))
+    turns = [draw(_turn(turn)) for turn in range(draw(st.integers(1, max_turns)))]
+    compacted = draw(st.integers(0, len(turns))) if draw(st.booleans()) else 0
+    if compacted:
+        messages += draw(_compaction(list(chain(*turns[:compacted]))))
+    messages += chain(*turns[compacted:])
     if draw(st.integers(0, 3)):
         messages.append(_message("user", len(messages), [TextBlock(text="Well?")]))
     return tuple(message.model_copy(update={"id": f"message-{at}"}) for at, message in enumerate(messages))
+
+
+@st.composite
+def _compaction(draw: st.DrawFn, older: list[AgentMessage]) -> list[AgentMessage]:
+    """A summary in place of older turns, or of all but their last messages, be those in the middle of a turn."""
+    kept = draw(st.integers(0, 2))
+    role = draw(st.sampled_from(["system", "user", "assistant"]))
+    return [_message(role, 0, [TextBlock(text="[Summary] Much was said.")]), *older[len(older) - kept :]]
 
 
 @st.composite
@@ -108,7 +121,8 @@ def _results(draw: st.DrawFn, calls: Sequence[ToolCallBlock]) -> list[AgentMessa
             )
             messages.append(_message("tool", 0, [block]))
         if not draw(st.integers(0, 9)):
-            messages.append(_message("user", 0, [TextBlock(text="Meanwhile.")]))
+            role = draw(st.sampled_from(["user", "system"]))
+            messages.append(_message(role, 0, [TextBlock(text="Meanwhile.")]))
     return messages
 
 
@@ -137,7 +151,7 @@ def states(
     answers = [message for message in messages if message.role == "assistant"]
     calls = [call.call_id for message in answers for call in message.tool_calls]
     ids = {
-        call: draw(st.sampled_from([f"theirs-{at}", "the-same"]))
+        call: draw(st.sampled_from([f"theirs-{at}", f"functions.look:{at}", "the-same"]))
         for at, call in enumerate(calls)
         if draw(st.booleans())
     }

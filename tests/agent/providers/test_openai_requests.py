@@ -11,6 +11,7 @@ from openai.types.chat.completion_create_params import CompletionCreateParamsStr
 from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
 
 from agent.providers.config import ModelConfig
+from agent.providers.openai_chat_history import REASONING
 from agent.providers.openai_chat_request import ChatRequests
 from agent.providers.openai_responses_request import ResponsesRequests
 from agent.runtime.messages import AgentMessage, ModelState
@@ -87,7 +88,7 @@ def test_every_chat_request_is_legal(data: st.DataObject) -> None:
         if not prepared.empty:
             body = json.loads(prepared.body)
             check_chat(body)
-            check_type(body, CompletionCreateParamsStreaming)
+            check_type(body, CompletionCreateParamsStreaming, beside=REASONING)
 
 
 @settings(max_examples=60, phases=[Phase.generate])
