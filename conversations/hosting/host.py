@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("conversations.hosting")
 
 HEARTBEAT = 5.0
+RENDERED_AT_ONCE = 2
 SIGN_IN_CHECK = 5.0
 END_WITHIN = 10.0  # seconds for what is still being stored when the host closes
 NEVER = 10.0 * 365 * 86_400
@@ -76,6 +77,7 @@ class ExecutionHost:
         self.trail = AuditTrail(lambda entries: self.executor.run(audit.write, entries))
         self.subscribers: set[Subscriber] = set()
         self.revocations = RevocationNews()
+        self._rendering = asyncio.Semaphore(RENDERED_AT_ONCE)
         self.accepting = False
         self.stopping = False
         self.starts = Starts(self)
@@ -184,8 +186,9 @@ class ExecutionHost:
         return await self.executor.run(self.jobs.find_conversation, user, conversation_id)
 
     async def render(self, state: ExecutionState) -> list[bytes]:
-        """Return the `rendered` frames of a run that is over."""
-        return await MarkdownRun(state).tick()
+        """Return the `rendered` frames of a run that is over; a few at a time, so that live runs do not wait."""
+        async with self._rendering:
+            return await MarkdownRun(state).tick()
 
     async def decide(self, user: User, execution_id: UUID, interrupt_id: str, decision: Decision) -> None:
         """Answer the pending approval of a run; the first answer wins.
