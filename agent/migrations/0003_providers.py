@@ -102,7 +102,7 @@ class Migration(migrations.Migration):
             field=models.CharField(
                 choices=[("auto", "where the vendor is known to want it"), ("never", "never"), ("always", "always")],
                 default="auto",
-                help_text="Whether a chat completions server gets the reasoning of earlier answers back.",
+                help_text="Whether the reasoning of earlier answers goes back over OpenAI's protocols.",
                 max_length=8,
             ),
         ),

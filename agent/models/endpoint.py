@@ -62,7 +62,7 @@ class ModelEndpoint(models.Model):
         max_length=8,
         choices=ReplayChoice,
         default=ReplayChoice.AUTO,
-        help_text="Whether a chat completions server gets the reasoning of earlier answers back.",
+        help_text="Whether the reasoning of earlier answers goes back over OpenAI's protocols.",
     )
     embedding_model = models.CharField(max_length=200, blank=True, help_text="Empty: the provider's default.")
     prompt_cache_key = models.CharField(
