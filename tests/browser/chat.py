@@ -18,8 +18,9 @@ def say(page: Page, text: str) -> None:
 
 
 def wait_for_end(page: Page) -> None:
-    """Return when nothing runs any more."""
+    """Return when nothing runs any more and the page has drawn how it ended, which it does with the next frame."""
     expect(page.locator("#composer")).to_have_attribute("data-mode", "ready", timeout=LONG)
+    expect(page.locator(".run:is([data-status=running], [data-status=waiting_input])")).to_have_count(0, timeout=LONG)
 
 
 def last_answer(page: Page) -> Locator:
@@ -31,7 +32,8 @@ def card(page: Page, tool: str) -> Locator:
 
 
 def words(page: Page) -> str:
-    """Return all that was said, without the state of folded parts and without layout."""
+    """Return all that was said, without the state of folded parts and without layout, once its HTML has come."""
+    expect(page.locator("[data-bare]")).to_have_count(0, timeout=LONG)
     return " ".join((page.locator("#transcript").text_content() or "").split())
 
 
