@@ -9,7 +9,7 @@ from typing import Any, assert_never, get_args
 import pytest
 
 from agent.providers.config import ModelConfig, ProtocolName
-from agent.providers.registry import build_model
+from agent.providers.registry import build_model, fits
 from agent.providers.state import issuer_of
 from agent.providers.transport import Transport
 from agent.runtime.cancellation import CancelSignal
@@ -102,3 +102,5 @@ async def test_every_adapter_yields_the_neutral_events(
     if state is not None:
         state = {**state, "data": {"issuer": issuer_of(config), **state["data"]}}
     assert neutral(events) == [*blocks, {**stop, "modelState": state}]
+    made = events[-1].model_state if isinstance(events[-1], MessageStop) else None
+    assert made is None or fits(made, config), "its state is of use to it in the next run"
