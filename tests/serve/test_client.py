@@ -12,7 +12,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -222,8 +221,8 @@ async def test_a_token_that_is_revoked_ends_everything_with_that_reason(site: Si
     async with AsyncClient(site.address, site.token()) as client:
         run = await client.start("demo", "Send a postcard to Ada")
         await first_text(run)
-        last = "ApiToken.objects.filter(pk=ApiToken.objects.latest('pk').pk)"
-        await asyncio.to_thread(site.shell, f"from conversations.models import ApiToken; {last}.delete()")
+        newest = "SELECT id FROM conversations_apitoken ORDER BY id DESC LIMIT 1"
+        site.query(f"DELETE FROM conversations_apitoken WHERE id IN ({newest})")
         with pytest.raises(ParError, match="AUTH_REQUIRED"):
             await run.cancel()
         with pytest.raises(NotConnected, match="AUTH_REQUIRED"):
@@ -361,27 +360,26 @@ def test_the_example_asks_before_a_postcard_is_sent(answer: str, sent: bool, sit
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
-async def test_a_server_that_restarts_in_mid_run_is_told_honestly(how: signal.Signals, tmp_path: Path) -> None:
+async def test_a_server_that_restarts_in_mid_run_is_told_honestly(how: signal.Signals, site: Site, token: str) -> None:
     """DESIGN 5, drain and crash: the client comes back by itself and can go on."""
-    with Site(tmp_path, pace=0.02) as site:
-        async with AsyncClient(site.address, site.token()) as client:
-            run = await client.start("demo", "Tell me a long story")
-            await first_text(run)
-            seen = run.text
-            site.process.send_signal(how)
-            await asyncio.to_thread(site.process.wait, 20)
-            site.start()
-            events = await all_of(run)
-            if how == signal.SIGTERM:
-                result = await run.result()
-                assert (result.outcome.type, result.outcome.reason) == ("cancelled", "shutdown")
-                assert result.text.startswith(seen)
-            else:
-                with pytest.raises(ParError, match="EXECUTION_LOST"):
-                    await run.result()
-                lost = "".join(event.text for event in events if isinstance(event, TextLost) and event.kind == "text")
-                assert lost.startswith(seen), "what was told and is gone is told as lost"
-                assert run.text == ""
-                assert isinstance(events[-1], RunFailed)
-            again = await client.start("demo", "What is 2 + 2?", conversation=run.conversation_id)
-            assert "4" in (await again.result()).text
+    async with AsyncClient(site.address, token) as client:
+        run = await client.start("demo", "Tell me a long story")
+        await first_text(run)
+        seen = run.text
+        site.process.send_signal(how)
+        await asyncio.to_thread(site.process.wait, 20)
+        await asyncio.to_thread(site.start)
+        events = await all_of(run)
+        if how == signal.SIGTERM:
+            result = await run.result()
+            assert (result.outcome.type, result.outcome.reason) == ("cancelled", "shutdown")
+            assert result.text.startswith(seen)
+        else:
+            with pytest.raises(ParError, match="EXECUTION_LOST"):
+                await run.result()
+            lost = "".join(event.text for event in events if isinstance(event, TextLost) and event.kind == "text")
+            assert lost.startswith(seen), "what was told and is gone is told as lost"
+            assert run.text == ""
+            assert isinstance(events[-1], RunFailed)
+        again = await client.start("demo", "What is 2 + 2?", conversation=run.conversation_id)
+        assert "4" in (await again.result()).text
