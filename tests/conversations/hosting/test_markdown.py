@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import orjson
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from agent.runtime import BlockDelta, BlockStart, BlockStop, ExecutionState
 from agent.runtime.events import ModelCallStarted
+from conversations.hosting.hub import EventHub, Reader
 from conversations.hosting.markdown import MarkdownRun
 from conversations.rendering import BlockStream, Part, render
 
@@ -141,3 +143,27 @@ async def test_what_comes_while_a_tick_is_at_work_is_rendered_by_the_next_one(
     finals = {frame["blockIndex"] for frame in map(orjson.loads, frames) if frame["final"]}
     assert finals == set(range(0 if stopped else 1, 200))
     assert name.threads == {threading.get_ident()}, "a tick's thread touches nothing but its blocks"
+
+
+async def test_after_a_failure_the_html_of_a_run_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    frames: list[bytes] = []
+    outbox = SimpleNamespace(put=lambda frame, execution_id: frames.append(frame), put_events=lambda events: None)
+    hub = EventHub()
+    channel = hub.open("c", "e")
+    hub.add(Reader(cast(Any, outbox), "c", "html"))
+
+    async def broken(run: object) -> list[bytes]:
+        raise RuntimeError("no thread")
+
+    begun = numbered(ModelCallStarted(1, "m"), BlockStart(0, "text"), BlockDelta(0, "text", "one\n\n"))
+    with monkeypatch.context() as patch:
+        patch.setattr(MarkdownRun, "tick", broken)
+        channel.publish(begun)
+        await channel.rendered(30)
+    assert frames == []
+    channel.publish([BlockDelta(0, "text", "two", seq=4)])
+    await channel.rendered(30)
+
+    assert html_of(frames) == "<p>one</p>\n<p>two</p>\n"
+    channel.snapshot(Reader(cast(Any, outbox), "c", "html"))
+    assert frames[-1] == frames[0], "and who comes late gets it too"
