@@ -134,13 +134,14 @@ JUNK: dict[str, str | bytes] = {
 
 async def test_nonsense_is_answered_with_one_clear_error_each(site: Site, token: str) -> None:
     """B65: no frame kills its socket, whatever is in it."""
-    async with bystander(site, token), program(site, token) as client:
+    async with bystander(site, token):
         for name, sent in JUNK.items():
-            await client.connection.send(sent)
-            refused = await client.receive()
-            assert (refused["type"], refused["code"]) == ("error", "INVALID_ARGUMENT"), name
-            assert len(refused["message"]) < 1_000, name
-            assert (await client.command(type="ping"))["type"] == "ack", name
+            async with program(site, token) as client:  # of its own: large ones count as several commands
+                await client.connection.send(sent)
+                refused = await client.receive()
+                assert (refused["type"], refused["code"]) == ("error", "INVALID_ARGUMENT"), name
+                assert len(refused["message"]) < 1_000, name
+                assert (await client.command(type="ping"))["type"] == "ack", name
 
 
 async def test_the_last_of_two_equal_members_counts_and_nul_is_replaced(site: Site, token: str) -> None:
