@@ -9,6 +9,7 @@ from urllib.request import Request, urlopen
 from playwright.sync_api import Page, expect
 
 from agent.testing.chat_wire import chat_stream
+from tests.agent.providers.pictures import PNG
 from tests.browser.chat import LONG, card, last_answer, say, wait_for_end, words
 from tests.browser.conftest import OpenPage
 from tests.browser.line import Frame, Line
@@ -17,7 +18,7 @@ from tests.site import Site
 
 POSTCARD = "local.send_postcard"
 PARAGRAPHS = ["First words.", "More words.", "Last words."]
-PICTURE = {"type": "image", "source": {"type": "base64", "mediaType": "image/png", "data": "iVBORw0KGgo="}}
+PICTURE = {"type": "image", "source": {"type": "base64", "mediaType": "image/png", "data": PNG}}
 
 
 def final_html(frame: Frame) -> bool:

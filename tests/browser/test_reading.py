@@ -53,7 +53,7 @@ def test_code_and_answers_are_copied(open_page: OpenPage) -> None:
         assert clipboard(page) == "export OPENAI_API_KEY=sk-...\nmake run"
         last_answer(page).get_by_role("button", name="Copy the answer").click()
         page.wait_for_function("async () => (await navigator.clipboard.readText()).startsWith('Hello, I am the demo')")
-        assert clipboard(page).rstrip().endswith("return 2 * number")
+        assert clipboard(page).rstrip().endswith("Use double number=21")
         assert "Copy" not in clipboard(page)
         page.reload()
 
