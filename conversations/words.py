@@ -23,6 +23,7 @@ WORDS: Mapping[str, str] = MappingProxyType(
         "AGENT_EXECUTION_TIMEOUT": "The answer took too long.",
         "AGENT_EXECUTION_FAILED": "The agent failed.",
         "EXECUTION_LOST": _SERVER_STOPPED,
+        "TOOL_ALREADY_REGISTERED": "Two tools have one name.",
         "REVISION_CORRUPT": "The conversation cannot be read.",
         "INTERNAL_ERROR": "The server failed.",
         "DRAINING": "The server is being restarted. Send it again in a moment.",
