@@ -304,8 +304,10 @@ def test_threads_share_a_client_and_none_is_left(site: Site, token: str) -> None
 
 
 INTERRUPTED = """
+import signal
 import sys
 from conversations.client import Client, TextDelta
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job begins with it ignored
 try:
     with Client(sys.argv[1], sys.argv[2]) as client:
         for event in client.start("demo", "Tell me a long story"):
