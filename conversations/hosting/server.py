@@ -166,6 +166,7 @@ class HostServer(Server):
         scope.setdefault("asgi", {"version": "3.0"})
         scope["par.host"] = self.host
         scope["par.offer"] = getattr(protocol, "offer", None)
+        scope["par.write"] = getattr(protocol, "write", None)
         scope["par.cut_off"] = protocol.cut_off
         coroutine = self.application(scope, queue.get, partial(self.handle_reply, protocol))
         self.connections[protocol]["application_instance"] = asyncio.ensure_future(coroutine)

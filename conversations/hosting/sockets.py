@@ -63,6 +63,14 @@ class FlowControlProtocol(WebSocketProtocol):
         self.sendFrame(opcode=TEXT, payload=frame)
         return True
 
+    async def write(self, frame: bytes) -> None:
+        """Send a text frame and wait until the socket can be written to again, without keeping the frame meanwhile."""
+        if self.state == self.STATE_OPEN:
+            self.sendFrame(opcode=TEXT, payload=frame)
+        del frame
+        if self.writable is not None:
+            await self.writable.wait()
+
     def sendMessage(self, *args: Any, **options: Any) -> None:
         """Send a frame of any size: the limits of autobahn are meant for what comes in."""
         limits = self.maxMessagePayloadSize, self.maxFramePayloadSize

@@ -178,10 +178,14 @@ class LiveConsumer(AsyncWebsocketConsumer):
     def _put(self, frame: bytes) -> None:
         self.subscriber.outbox.put(frame)
 
+    async def _write(self, frame: bytes) -> None:
+        await self.send(text_data=frame.decode())
+
     async def _send_all(self) -> None:
+        write = self.scope.get("par.write") or self._write
         try:
             while True:
-                await self.send(text_data=(await self.subscriber.next()).decode())
+                await write(await self.subscriber.next())
         except Unauthorized:
             await self.close(UNAUTHENTICATED)
         except Exception as error:
