@@ -436,7 +436,9 @@ async def test_a_tool_result_of_five_megabytes_reaches_everybody(
             while len(answered) < calls:
                 for id in set(seen) - answered:
                     answered.add(id)
-                    await second.command(**answer | {"id": id, "callId": id, "result": result})
+                    taken = answer | {"id": id, "callId": id, "result": result}
+                    while (await second.command(**taken)).get("code") == "RATE_LIMITED":
+                        pass  # a large frame counts as several commands
                 if len(answered) < calls:
                     call = await second.until("client-tool-call")
                     seen[call["callId"]] = call
