@@ -163,7 +163,9 @@ async def nothing_is_left(site: Site) -> None:
 
 async def test_a_connection_that_vanishes_without_a_word_is_dropped(site: Site, token: str) -> None:
     """Half-open: the ping is not answered. Nothing of the socket is left, and its run goes on."""
-    async with program(site, token) as quick:
+    async with program(
+        site, token, max_queue=None
+    ) as quick:  # which reads on, and answers pings, whatever the test does
         async with raw_websocket(site, token):
             ack = await quick.say("Hello")
             async with asyncio.timeout(20):
