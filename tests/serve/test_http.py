@@ -25,7 +25,7 @@ WITHIN = 60.0
 SOON = 8.0  # seconds; what another process does to a token is seen within 5
 STALLED = 20
 PIECES = [f"{n:09d} " * 500 for n in range(2_000)]  # 10 MB
-MOST_OF_STALLED = 180.0  # MiB above what the run takes without them: for each a full queue and a snapshot on its way
+MOST_OF_STALLED = 320.0  # MiB above what the run takes without them: for each a full queue and a snapshot on its way
 
 
 @pytest.fixture(scope="module")

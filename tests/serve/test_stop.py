@@ -126,6 +126,7 @@ def test_sigterm_during_the_start_ends_it_cleanly(site: Site, delay: float) -> N
 def test_a_start_that_is_stopped_before_it_listens_leaves_the_database_in_good_order(
     site: Site, number: signal.Signals
 ) -> None:
+    site.query("UPDATE conversations_execution SET host_id = NULL")
     site.query("DELETE FROM conversations_hostprocess")
     site.launch()
     eventually(lambda: site.query("SELECT 1 FROM conversations_hostprocess"))

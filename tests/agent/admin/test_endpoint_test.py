@@ -10,6 +10,7 @@ from uuid import uuid4
 import pytest
 from asgiref.sync import sync_to_async
 from django.contrib.messages import get_messages
+from django.db import connections
 from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
@@ -39,11 +40,14 @@ async def told(make: Callable[[], ModelEndpoint], model: str = "") -> list[str]:
     """Press the button as an administrator and return what the page says then."""
 
     def press() -> list[str]:
-        client = Client()
-        client.force_login(AdministratorFactory())
-        response = client.post(reverse("admin:agent_modelendpoint_test", args=[make().pk]), {"model": model})
-        assert response.status_code == 302
-        return [str(message) for message in get_messages(response.wsgi_request)]
+        try:
+            client = Client()
+            client.force_login(AdministratorFactory())
+            response = client.post(reverse("admin:agent_modelendpoint_test", args=[make().pk]), {"model": model})
+            assert response.status_code == 302
+            return [str(message) for message in get_messages(response.wsgi_request)]
+        finally:
+            connections.close_all()  # of this thread
 
     return await sync_to_async(press, thread_sensitive=False)()
 
