@@ -22,7 +22,7 @@ from django.contrib.sessions.models import Session
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
-from conversations.exceptions import Unauthorized, WrongOrigin
+from conversations.exceptions import Forbidden, Unauthorized, WrongOrigin
 from conversations.models import ApiToken, SocketTicket, User
 
 Origin = tuple[str, str | None, int | None]
@@ -40,6 +40,11 @@ class Credential:
     scopes: frozenset[str]
     token_id: UUID | None = None
     session_key: str | None = None
+
+    def demand(self, scope: str) -> None:
+        """Raise `Forbidden` without this scope."""
+        if scope not in self.scopes:
+            raise Forbidden(f"this token lacks the scope {scope!r}")
 
     def holds(self) -> bool:
         """Return whether the token or session is still good; reads the database."""

@@ -5,24 +5,15 @@ Answered before anything looks at the request: whoever balances the load asks by
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
-from asgiref.sync import markcoroutinefunction
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, JsonResponse
 
 from conversations.api.serving import find_host
+from conversations.middleware import AsyncMiddleware
 
 
-class HealthMiddleware:
+class HealthMiddleware(AsyncMiddleware):
     """Answers `/healthz` (200 as long as the process answers at all) and `/readyz` (200 while new runs are taken)."""
-
-    sync_capable = False
-    async_capable = True
-
-    def __init__(self, get_response: Callable[[HttpRequest], Awaitable[HttpResponse]]) -> None:
-        self.get_response = get_response
-        markcoroutinefunction(self)
 
     async def __call__(self, request: HttpRequest) -> HttpResponse:
         answers = {"/healthz": self._health, "/readyz": self._readiness}

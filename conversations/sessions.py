@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
-from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.conf import settings
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
 
 from conversations.credentials import SESSION_KEY_FORM
+from conversations.middleware import AsyncMiddleware
 
 
-class CleanRequestMiddleware:
+class CleanRequestMiddleware(AsyncMiddleware):
     """Takes a session cookie of another form out of the request, and refuses NUL, which PostgreSQL does not take."""
-
-    sync_capable = False
-    async_capable = True
-
-    def __init__(self, get_response: Callable[[HttpRequest], Awaitable[HttpResponse]]) -> None:
-        assert iscoroutinefunction(get_response)
-        self.get_response = get_response
-        markcoroutinefunction(self)
 
     async def __call__(self, request: HttpRequest) -> HttpResponse:
         key = request.COOKIES.get(settings.SESSION_COOKIE_NAME)

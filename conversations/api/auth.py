@@ -43,10 +43,10 @@ class SessionOrBearer(AuthBase):
         token = bearer_token(header)
         if token is None:
             return None
-        if self.scope not in token.scopes:
-            raise HttpError(403, f"this token lacks the scope {self.scope!r}")
+        found = Credential(token.user, frozenset(token.scopes), token_id=token.pk)
+        found.demand(self.scope)
         token.touch()
-        return Credential(token.user, frozenset(token.scopes), token_id=token.pk)
+        return found
 
 
 def credential(request: HttpRequest) -> Credential:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import orjson
-from asgiref.sync import markcoroutinefunction
 from django.conf import settings
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.http import Http404, HttpRequest, HttpResponse
@@ -15,6 +13,7 @@ from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
 from agent.runtime.exceptions import AgentError
+from conversations.middleware import AsyncMiddleware
 
 logger = logging.getLogger("conversations.api")
 
@@ -108,15 +107,8 @@ def install(api: NinjaAPI) -> None:
         return problem(500, "INTERNAL_ERROR", "the server failed")
 
 
-class EnvelopeMiddleware:
+class EnvelopeMiddleware(AsyncMiddleware):
     """Gives the one shape to errors below the base path that never reach the API: unknown paths and methods."""
-
-    sync_capable = False
-    async_capable = True
-
-    def __init__(self, get_response: Callable[[HttpRequest], Awaitable[HttpResponse]]) -> None:
-        self.get_response = get_response
-        markcoroutinefunction(self)
 
     async def __call__(self, request: HttpRequest) -> HttpResponse:
         response = await self.get_response(request)

@@ -17,7 +17,7 @@ from conversations.api.events import EventStream
 from conversations.api.parsing import from_wire
 from conversations.api.serving import cut_off_of, host_of, release_thread
 from conversations.bodies import RespondBody, StartBody, ToolResultBody
-from conversations.exceptions import Forbidden, Unauthorized
+from conversations.exceptions import Unauthorized
 from conversations.hosting.past import state_of
 from conversations.hosting.record import read_execution
 from conversations.hosting.setup import Begun, StartRequest
@@ -108,8 +108,8 @@ async def follow_execution(
 ) -> HttpResponseBase:
     """Begins with a snapshot, unless `Last-Event-ID` is the run's last event. With `clientId` its calls come, too."""
     host, caller = host_of(request), credential(request)
-    if client_id is not None and "write" not in caller.scopes:
-        raise Forbidden("this token lacks the scope 'write'")
+    if client_id is not None:
+        caller.demand("write")
     seen = None if last_event_id is None else int(last_event_id)
     found = await host.find_execution(caller.user, execution_id)
     if found.state is not None and found.state.ended and found.state.seq == seen:

@@ -15,10 +15,15 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+def _scope(request: HttpRequest) -> dict[str, Any]:
+    """Return the ASGI scope of a request; empty outside a server."""
+    scope: dict[str, Any] = getattr(cast(Any, request), "scope", {})
+    return scope
+
+
 def find_host(request: HttpRequest) -> ExecutionHost | None:
     """Return the host that `serve` puts into each request; None in any other process."""
-    scope: dict[str, Any] = getattr(cast(Any, request), "scope", {})
-    host: ExecutionHost | None = scope.get("par.host")
+    host: ExecutionHost | None = _scope(request).get("par.host")
     return host
 
 
@@ -32,8 +37,7 @@ def host_of(request: HttpRequest) -> ExecutionHost:
 
 def cut_off_of(request: HttpRequest) -> Callable[[], None] | None:
     """Return what drops the connection of a request with all that its reader has not taken."""
-    scope: dict[str, Any] = getattr(cast(Any, request), "scope", {})
-    cut_off: Callable[[], None] | None = scope.get("par.cut_off")
+    cut_off: Callable[[], None] | None = _scope(request).get("par.cut_off")
     return cut_off
 
 

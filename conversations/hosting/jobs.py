@@ -84,7 +84,7 @@ class Jobs:
         HostProcess.objects.filter(pk=self._process.pk).update(stopped_at=timezone.now())
 
     def repeated(self, user: User, wanted: StartRequest) -> bool:
-        """Return whether this start was made before."""
+        """Return whether this start was made before, see `setup.repeated`."""
         return starts.repeated(user, wanted)
 
     def begin(self, user: User, wanted: StartRequest, input: tuple[TextBlock | ImageBlock, ...] | None = None) -> Begun:

@@ -18,7 +18,7 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
 
 from agent.runtime.exceptions import AgentError
-from conversations.exceptions import Forbidden, RateLimited, Unauthorized
+from conversations.exceptions import RateLimited, Unauthorized
 from conversations.hosting.host import ExecutionHost
 from conversations.hosting.jobs import Found
 from conversations.hosting.setup import Begun, StartRequest
@@ -114,9 +114,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
         reads = isinstance(command, protocol.Subscribe | protocol.Unsubscribe | protocol.Ping)
         if isinstance(command, protocol.Subscribe) and command.client_id is not None:
             reads = False  # calls of tools come with it
-        needed = "read" if reads else "write"
-        if needed not in self.credential.scopes:
-            raise Forbidden(f"this token lacks the scope {needed!r}")
+        self.credential.demand("read" if reads else "write")
         if isinstance(command, protocol.Start | protocol.Subscribe) and command.client_id is not None:
             self.subscriber.check_client(command.client_id)
 
