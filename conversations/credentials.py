@@ -28,7 +28,7 @@ from conversations.models import ApiToken, SocketTicket, User
 Origin = tuple[str, str | None, int | None]
 
 SESSION_KEY_FORM = re.compile("[a-z0-9]{8,64}")
-SESSION_SCOPES = frozenset({"read", "write"})
+SESSION_SCOPES = frozenset({"read", "write", "admin"})
 TICKET = "par.ticket."
 
 
@@ -42,9 +42,11 @@ class Credential:
     session_key: str | None = None
 
     def demand(self, scope: str) -> None:
-        """Raise `Forbidden` without this scope."""
+        """Raise `Forbidden` without this scope; `admin` is for staff, whatever a token says."""
         if scope not in self.scopes:
             raise Forbidden(f"this token lacks the scope {scope!r}")
+        if scope == "admin" and not self.user.is_staff:
+            raise Forbidden("this is for staff")
 
     def holds(self) -> bool:
         """Return whether the token or session is still good; reads the database."""

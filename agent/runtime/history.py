@@ -36,10 +36,12 @@ class History:
         self.issued.add(call_id)
 
     def answer(self, block: ToolResultBlock) -> None:
-        """Take in a result; only a real completed one verifies a tool again (E6)."""
+        """Take in a result; only a real completed one verifies a tool again (E6), one that is claimed says nothing."""
         if block.call_id not in self.issued or block.call_id in self.answered:
             raise ModelProtocolError(f"the history has a result without its call {block.call_id!r}")
         self.answered.add(block.call_id)
+        if block.imported:
+            return
         if block.execution == "completed":
             self.unverified.discard(block.name)
         elif block.execution in ("unknown", "result-omitted"):

@@ -94,7 +94,10 @@ ToolExecution = Literal["completed", "not-executed", "unknown", "result-omitted"
 
 
 class ToolResultBlock(Value):
-    """The one result of a call, paired by `call_id` (R20); `execution` says what really happened (E1)."""
+    """The one result of a call, paired by `call_id` (R20); `execution` says what really happened (E1).
+
+    One that a client claims is `imported`; the wire says so only where it is true.
+    """
 
     type: Literal["tool-result"] = "tool-result"
     call_id: NonBlank
@@ -102,6 +105,7 @@ class ToolResultBlock(Value):
     status: ResultStatus
     content: tuple[TextBlock, ...]
     execution: ToolExecution
+    imported: bool = Field(default=False, strict=True, exclude_if=lambda imported: not imported)
 
 
 Block = Annotated[

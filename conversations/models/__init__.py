@@ -1,9 +1,11 @@
 from conversations.models.credentials import ApiToken, OneTimeLink, SocketTicket
 from conversations.models.executions import LIVE, MOVES, Execution, ExecutionStatus, HostProcess, may_become
-from conversations.models.history import TITLE_LENGTH, Conversation, Revision, RevisionKind
+from conversations.models.history import LABEL_LENGTH, TITLE_LENGTH, Conversation, Revision, RevisionKind
 from conversations.models.people import User
+from conversations.models.requests import IdempotentRequest
 
 __all__ = [
+    "LABEL_LENGTH",
     "LIVE",
     "MOVES",
     "TITLE_LENGTH",
@@ -12,6 +14,7 @@ __all__ = [
     "Execution",
     "ExecutionStatus",
     "HostProcess",
+    "IdempotentRequest",
     "OneTimeLink",
     "Revision",
     "RevisionKind",

@@ -18,7 +18,8 @@ from agent.runtime.ids import uuid7
 from conversations.exceptions import RateLimited
 from conversations.models.people import User
 
-SCOPES = ("read", "write")
+SCOPES = ("read", "write", "admin")
+USUAL_SCOPES = ("read", "write")
 LINK_LIFETIME = timedelta(minutes=15)
 TICKET_LIFETIME = timedelta(seconds=30)
 TICKETS_AT_A_TIME = 20
@@ -62,7 +63,7 @@ class ApiToken(models.Model):
         user: User,
         name: str,
         *,
-        scopes: Iterable[str] = SCOPES,
+        scopes: Iterable[str] = USUAL_SCOPES,
         expires_at: datetime | None = None,
     ) -> tuple[Self, str]:
         """Create a token; returns the row and the plain token, which cannot be shown again."""
@@ -71,6 +72,8 @@ class ApiToken(models.Model):
             raise ValueError(f"a token needs a scope; there are {', '.join(SCOPES)}")
         if unknown := sorted(set(wanted) - set(SCOPES)):
             raise ValueError(f"unknown scope {unknown[0]!r}; there are {', '.join(SCOPES)}")
+        if "admin" in wanted and not user.is_staff:
+            raise ValueError("the scope 'admin' is for staff")
         plain = _BEGINNING + secrets.token_urlsafe(32)
         row = cls.objects.create(
             user=user, name=name, prefix=plain[:_SHOWN], digest=digest(plain), scopes=wanted, expires_at=expires_at

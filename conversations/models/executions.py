@@ -11,7 +11,7 @@ from django.db import models
 
 from agent.models import AgentProfile
 from agent.runtime.ids import uuid7
-from conversations.models.history import Conversation, Revision
+from conversations.models.history import Conversation, Revision, RevisionKind
 
 
 class ExecutionStatus(models.TextChoices):
@@ -97,6 +97,8 @@ class HostProcess(models.Model):
 class Execution(models.Model):
     """One run of an agent on a conversation.
 
+    Its revision will be of `kind`, a child of `base`; an edited or regenerated turn stands `beside` the revision that
+    it is another version of, whose first `kept` messages stay.
     `input` is the user message in wire form; `transcript` the stable messages added so far, input included, until a
     revision holds them; `calls` says of each dispatched tool call how far it came; `partial` is the message that was
     being written when the run ended, to be read and not to be replayed. `request_id` is the client's id of
@@ -114,6 +116,11 @@ class Execution(models.Model):
     trace_id = models.CharField(max_length=64, blank=True)
     base = models.ForeignKey(Revision, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
     base_version = models.PositiveBigIntegerField(default=0)
+    kind = models.CharField(
+        max_length=16, choices=RevisionKind, default=RevisionKind.TURN, db_default=RevisionKind.TURN
+    )
+    beside = models.ForeignKey(Revision, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
+    kept = models.PositiveIntegerField(default=0, db_default=0)
     input: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict)
     model_state_reset = models.BooleanField(default=False, db_default=False)
     status = models.CharField(max_length=16, choices=ExecutionStatus, default=ExecutionStatus.PENDING)

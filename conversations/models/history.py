@@ -7,18 +7,20 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import models
+from django.utils import timezone
 
 from agent.models import AgentProfile
 from agent.runtime.ids import uuid7
 
 TITLE_LENGTH = 256
+LABEL_LENGTH = 100
 
 
 class Conversation(models.Model):
     """A tree of revisions with a head.
 
-    `version` is what the wire calls revision: it rises by one with every change of head, model context or title and
-    never falls.
+    `version` is what the wire calls revision: it rises by one with every change and never falls. `head_version` is the
+    version that the last move of the head gave: who knows any version since then has seen the head.
     """
 
     id: models.UUIDField[UUID, UUID] = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -28,15 +30,23 @@ class Conversation(models.Model):
     title_by_person = models.BooleanField(default=False, help_text="Whether a person chose the title.")
     head = models.ForeignKey("Revision", on_delete=models.RESTRICT, null=True, blank=True, related_name="+")
     version = models.PositiveBigIntegerField(default=0)
+    head_version = models.PositiveBigIntegerField(default=0)
     pinned = models.BooleanField(default=False)
     archived = models.BooleanField(default=False)
     tags: models.JSONField[list[str], list[str]] = models.JSONField(default=list, blank=True)
-    created_at = models.DateTimeField(auto_now_add=True)
-    updated_at = models.DateTimeField(auto_now=True)
+    temporary = models.BooleanField(default=False, help_text="Whether it goes by itself after a while.")
+    external_id = models.CharField(
+        max_length=200, null=True, blank=True, help_text="What it was called where it was imported from."
+    )
+    created_at = models.DateTimeField(default=timezone.now)
+    updated_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
         ordering = ["-updated_at", "-id"]
         indexes = [models.Index(fields=["owner", "archived", "-updated_at", "-id"], name="conversation_owner_newest")]
+        constraints = [
+            models.UniqueConstraint(fields=["owner", "external_id"], name="conversation_external_once"),
+        ]
 
     def __str__(self) -> str:
         return self.title or str(self.pk)
@@ -50,10 +60,11 @@ class RevisionKind(models.TextChoices):
     RECOVERED = "recovered", "recovered"
     PUT = "put", "put"
     IMPORT = "import", "import"
+    RESET = "reset", "reset of the model state"
 
 
 class Revision(models.Model):
-    """A state of a conversation; nothing in it ever changes.
+    """A state of a conversation; nothing in it ever changes but its `label`, the name of a branch.
 
     `context` holds the messages that it adds to its parent's, or all of them for a keyframe. `model_state` and
     `model_context` (the rest: checkpoint, usage) hold for the whole path up to here.
@@ -65,13 +76,14 @@ class Revision(models.Model):
     # RESTRICT, not PROTECT: revisions that go together with their conversation do not hold each other back.
     parent = models.ForeignKey("self", on_delete=models.RESTRICT, null=True, blank=True, related_name="children")
     kind = models.CharField(max_length=16, choices=RevisionKind, default=RevisionKind.TURN)
+    label = models.CharField(max_length=LABEL_LENGTH, blank=True)
     keyframe = models.BooleanField(default=False)
     context: models.JSONField[list[dict[str, Any]], list[dict[str, Any]]] = models.JSONField(default=list)
     model_state: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(null=True)
     model_context: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict)
     usage: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(null=True)
     outcome: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(null=True)
-    created_at = models.DateTimeField(auto_now_add=True)
+    created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
         ordering = ["conversation", "-number"]

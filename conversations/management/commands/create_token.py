@@ -11,7 +11,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from conversations.models import ApiToken, User
-from conversations.models.credentials import SCOPES
+from conversations.models.credentials import SCOPES, USUAL_SCOPES
 
 MOST_DAYS = 36_500
 
@@ -26,7 +26,7 @@ class Command(BaseCommand):
         parser.add_argument("--name", default="command line", help="what the token is for (default: %(default)s)")
         parser.add_argument(
             "--scopes",
-            default=",".join(SCOPES),
+            default=",".join(USUAL_SCOPES),
             help=f"any of {', '.join(SCOPES)}, separated by commas (default: %(default)s)",
         )
         parser.add_argument("--days", type=int, help="days until the token expires (default: never)")

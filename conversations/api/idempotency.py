@@ -1,0 +1,95 @@
+"""`Idempotency-Key`: a request that is sent again is carried out once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Annotated, TypeAlias
+from uuid import UUID
+
+import orjson
+from asgiref.sync import sync_to_async
+from django.db import IntegrityError, transaction
+from django.http import HttpRequest, HttpResponse
+from ninja import Header
+
+from agent.runtime.exceptions import InvalidArgument
+from agent.runtime.messages import Value
+from conversations.api.auth import credential
+from conversations.models import IdempotentRequest, User
+
+IdempotencyKey: TypeAlias = Annotated[
+    UUID | None, Header(alias="Idempotency-Key", description="A UUID; the same key again gives the first answer.")
+]
+
+
+async def once(
+    request: HttpRequest,
+    key: UUID | None,
+    work: Callable[[], Value],
+    *,
+    status: int = 200,
+    digest: str | None = None,
+) -> HttpResponse:
+    """Answer with what `work` returns, as JSON; under a key that was seen before, with the first answer.
+
+    `work` runs in a thread and in one transaction, with its key: either both are stored or neither. `digest` takes the
+    place of the body's where that was read as a stream. Raises `InvalidArgument` for a key of another request, and
+    what `work` raises.
+    """
+    digest = digest_of(request) if digest is None else digest
+    status, body = await sync_to_async(_once)(credential(request).user, key, digest, work, status)
+    return HttpResponse(body, status=status, content_type="application/json")
+
+
+async def claim(request: HttpRequest, key: UUID | None) -> None:
+    """Take a key for a request that is carried out as often as it comes, since that changes nothing.
+
+    Raises `InvalidArgument` for a key of another request.
+    """
+    if key is not None:
+        await sync_to_async(_claim)(credential(request).user, key, digest_of(request))
+
+
+def digest_of(request: HttpRequest) -> str:
+    """Return the digest of what a request asks for."""
+    head = f"{request.method} {request.get_full_path()}\n"
+    return hashlib.sha256(head.encode("utf-8", "replace") + request.body).hexdigest()
+
+
+def _once(user: User, key: UUID | None, digest: str, work: Callable[[], Value], status: int) -> tuple[int, bytes]:
+    if key is None:
+        with transaction.atomic():
+            return status, _json(work())
+    try:
+        with transaction.atomic():
+            if seen := _seen(user, key, digest):
+                return seen.status, seen.body
+            record = IdempotentRequest.objects.create(user=user, key=key, digest=digest)
+            body = _json(work())
+            record.keep(status, body)
+    except IntegrityError:
+        if seen := _seen(user, key, digest):  # the same request came first on another connection
+            return seen.status, seen.body
+        raise
+    return status, body
+
+
+def _claim(user: User, key: UUID, digest: str) -> None:
+    if _seen(user, key, digest) is None:
+        try:
+            with transaction.atomic():
+                IdempotentRequest.objects.create(user=user, key=key, digest=digest)
+        except IntegrityError:
+            _seen(user, key, digest)
+
+
+def _seen(user: User, key: UUID, digest: str) -> IdempotentRequest | None:
+    found = IdempotentRequest.objects.filter(user=user, key=key).first()
+    if found is not None and found.digest != digest:
+        raise InvalidArgument(f"the idempotency key {str(key)!r} was used for another request")
+    return found
+
+
+def _json(value: Value) -> bytes:
+    return orjson.dumps(value.model_dump(mode="json", by_alias=True))
