@@ -6,6 +6,7 @@ from typing import Annotated, Any, Self
 from uuid import UUID
 
 from pydantic import Field, StringConstraints, ValidationError, field_validator, model_validator
+from pydantic.alias_generators import to_camel
 
 from agent.providers.images import UnfitPicture, checked
 from agent.runtime.interrupts import Decision
@@ -13,11 +14,13 @@ from agent.runtime.limits import PartialLimits
 from agent.runtime.messages import Base64Source, ImageBlock, TextBlock, Value
 from agent.runtime.tools import ToolAnnotations
 from agent.runtime.values import JsonData, JsonObject, Text
+from conversations.store.branching import Branch
 
 MOST_CLIENT_TOOLS = 32
 SHOWN = 64  # characters of a name that a fault repeats
 
 InputBlock = Annotated[TextBlock | ImageBlock, Field(discriminator="type")]
+MessageId = Annotated[Text, StringConstraints(min_length=1, max_length=512)]
 ClientId = Annotated[Text, StringConstraints(min_length=1, max_length=128)]
 
 
@@ -34,9 +37,13 @@ class StartBody(Value):
     """The start of a run."""
 
     agent: Annotated[Text, StringConstraints(min_length=1, max_length=64)]
-    input: Annotated[tuple[InputBlock, ...], Field(min_length=1, max_length=16)]
+    input: Annotated[tuple[InputBlock, ...], Field(max_length=16)] = ()
     conversation_id: UUID | None = None
     base_revision: Annotated[int, Field(strict=True, ge=0)] | None = None
+    from_revision_id: UUID | None = None
+    edit_message_id: MessageId | None = None
+    regenerate_message_id: MessageId | None = None
+    temporary: Annotated[bool, Field(strict=True)] = False
     client_id: ClientId | None = None
     client_tools: Annotated[tuple[ClientTool, ...], Field(max_length=MOST_CLIENT_TOOLS)] = ()
     limits: PartialLimits | None = None
@@ -44,7 +51,7 @@ class StartBody(Value):
     @field_validator("input")
     @classmethod
     def _says_something(cls, blocks: tuple[TextBlock | ImageBlock, ...]) -> tuple[TextBlock | ImageBlock, ...]:
-        if not any(isinstance(block, ImageBlock) or block.text.strip() for block in blocks):
+        if blocks and not any(isinstance(block, ImageBlock) or block.text.strip() for block in blocks):
             raise ValueError("the message is empty")
         return blocks
 
@@ -55,8 +62,17 @@ class StartBody(Value):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        if self.base_revision is not None and self.conversation_id is None:
-            raise ValueError("baseRevision needs a conversationId")
+        for name in ("base_revision", "from_revision_id", "edit_message_id", "regenerate_message_id"):
+            if getattr(self, name) is not None and self.conversation_id is None:
+                raise ValueError(f"{to_camel(name)} needs a conversationId")
+        if self.temporary and self.conversation_id is not None:
+            raise ValueError("temporary is for a new conversation")
+        if self.edit_message_id is not None and self.regenerate_message_id is not None:
+            raise ValueError("editMessageId and regenerateMessageId do not go together")
+        if self.regenerate_message_id is not None and self.input:
+            raise ValueError("regenerateMessageId takes no input: the message is there")
+        if self.regenerate_message_id is None and not self.input:
+            raise ValueError("the message is empty")
         if self.client_tools and self.client_id is None:
             raise ValueError("clientTools need a clientId, by which their calls find the client")
         return self
@@ -64,6 +80,12 @@ class StartBody(Value):
     def identity(self) -> dict[str, Any]:
         """Return, as JSON data, everything that makes two starts the same one."""
         return self.model_dump(mode="json", by_alias=True, include=set(StartBody.model_fields))
+
+    @property
+    def branch(self) -> Branch | None:
+        """Where the run begins, unless that is the head."""
+        branch = Branch(self.from_revision_id, self.edit_message_id, self.regenerate_message_id)
+        return None if branch == Branch() else branch
 
 
 def _picture(block: ImageBlock) -> ImageBlock:

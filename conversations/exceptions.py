@@ -6,6 +6,7 @@ AgentError                        from agent.runtime
 ├── CorruptRevision               ┘
 ├── AgentNotFound                 AGENT_NOT_FOUND: no such agent, or not for this person
 ├── ExecutionNotFound             EXECUTION_NOT_FOUND: no such execution, or somebody else's
+├── RevisionNotFound              REVISION_NOT_FOUND: no such revision in this conversation
 ├── ExecutionLost                 EXECUTION_LOST: the execution has ended or belongs to another process
 ├── Unauthorized                  AUTH_REQUIRED: the account is closed or the sign-in is over
 ├── WrongOrigin                   FORBIDDEN: a cookie from a page that is not the site's
@@ -31,6 +32,7 @@ __all__ = [
     "Forbidden",
     "NotServed",
     "RateLimited",
+    "RevisionNotFound",
     "Unauthorized",
     "UnsupportedMediaType",
 ]
@@ -46,6 +48,12 @@ class ExecutionNotFound(AgentError):
     """Raised when an execution does not exist; somebody else's looks the same."""
 
     code = "EXECUTION_NOT_FOUND"
+
+
+class RevisionNotFound(AgentError):
+    """Raised when a conversation has no such revision; another conversation's looks the same."""
+
+    code = "REVISION_NOT_FOUND"
 
 
 class ExecutionLost(AgentError):

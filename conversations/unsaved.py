@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import Func, TextField
-from django.db.models.sql.compiler import SQLCompiler
-
 from agent.runtime.messages import AgentMessage
-from conversations.models import Conversation, Execution, ExecutionStatus
+from conversations.models import Conversation, Execution, ExecutionStatus, Revision
+from conversations.store import Path
 from conversations.words import Notice, cancellation, failure
 
 MOST_TURNS = 50
+MOST_LOOKED_AT = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,39 +29,60 @@ class UnsavedTurn:
     partial: dict[str, Any] | None
 
 
-class LastMessageId(Func):
-    """The id of the last message of a revision's context; null where it adds none."""
-
-    template = "((%(expressions)s)->-1->>'id')"
-    output_field = TextField()
-
-    def as_sqlite(
-        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra: Any
-    ) -> tuple[str, tuple[str | int, ...]]:
-        return self.as_sql(compiler, connection, template="JSON_EXTRACT(%(expressions)s, '$[#-1].id')", **extra)
-
-
-def unsaved_turns(conversation: Conversation) -> list[UnsavedTurn]:
-    """Return the newest of the conversation's unsaved turns in order of time, with one query."""
-    rows = (
+def unsaved_turns(conversation: Conversation, path: Path) -> list[UnsavedTurn]:
+    """Return the newest unsaved turns that began on this path, in order of time, with at most three queries."""
+    ends = _ends(path)
+    newest = (
         Execution.objects.filter(conversation=conversation, revision=None)
         .filter(status__in=(ExecutionStatus.FAILED, ExecutionStatus.CANCELLED))
-        .annotate(after=LastMessageId("base__context"))
         .order_by("-created_at", "-id")
-        .values_list(
-            "pk", "after", "status", "error_code", "error_message", "outcome", "transcript", "input", "partial"
-        )
     )
+    begun_here = [pk for pk, base in newest.values_list("pk", "base")[:MOST_LOOKED_AT] if base in ends]
+    rows = newest.filter(pk__in=begun_here[:MOST_TURNS]).values_list(
+        "pk",
+        "base",
+        "beside",
+        "kept",
+        "status",
+        "error_code",
+        "error_message",
+        "outcome",
+        "transcript",
+        "input",
+        "partial",
+    )
+    found = list(rows)
+    kept = _kept({beside for _, _, beside, kept, *_ in found if kept})
     turns = []
-    for pk, after, status, code, message, outcome, transcript, given, partial in rows[:MOST_TURNS]:
+    for pk, base, beside, stays, status, code, message, outcome, transcript, given, partial in found:
         said = tuple(AgentMessage.from_wire(each) for each in transcript or [given])
         begun = _begun(said, partial)
         if status == ExecutionStatus.CANCELLED:
             notice = cancellation((outcome or {}).get("reason", ""), begun=begun)
         else:
             notice = failure(code, message, begun=begun)
+        after = kept[beside][stays - 1]["id"] if stays and beside in kept else ends[base]
         turns.append(UnsavedTurn(str(pk), after, cast(Literal["failed", "cancelled"], status), notice, said, partial))
     return turns[::-1]
+
+
+def _ends(path: Path) -> dict[int | None, str | None]:
+    """Return the id of the last message at each revision of a path, and at its beginning."""
+    last: str | None = None
+    ends: dict[int | None, str | None] = {}
+    if not path.steps or not path.steps[0].keyframe:
+        ends[None] = None
+    for step in path.steps:
+        if step.messages:
+            last = step.messages[-1].id
+        ends[step.pk] = last
+    return ends
+
+
+def _kept(keys: set[int]) -> dict[int, list[dict[str, Any]]]:
+    if not keys:
+        return {}
+    return dict(Revision.objects.filter(pk__in=keys).values_list("pk", "context"))
 
 
 def _begun(messages: tuple[AgentMessage, ...], partial: dict[str, Any] | None) -> bool:

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from agent.models import AgentProfile
 from conversations.listing import conversations_of, listing
 from conversations.models import OneTimeLink, User
-from conversations.store import load_context
+from conversations.store import load_path
 from conversations.transcript import blank_blocks, blank_messages, history
 from conversations.unsaved import unsaved_turns
 from conversations.words import for_script
@@ -48,13 +48,14 @@ def new_chat(request: HttpRequest) -> HttpResponse:
 def conversation(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Show a conversation of one's own; anybody else's is as unknown as one that does not exist."""
     row = get_object_or_404(conversations_of(_user(request)).select_related("agent", "head"), pk=pk)
-    messages = load_context(row, row.head).messages if row.head is not None else ()
+    path = load_path(row, row.head)
+    messages = path.context.messages
     outcome = row.head.outcome if row.head is not None else None
     shown = history(
         messages,
         row.agent.name,
         limit=_limit(request),
-        unsaved=unsaved_turns(row),
+        unsaved=unsaved_turns(row, path),
         cut_off=outcome is not None and outcome["type"] == "max-tokens",
     )
     more = {"history": shown, "show_more": len(messages) - shown.earlier + MESSAGES_SHOWN}

@@ -17,7 +17,7 @@ _STATUS: dict[str, RunStatus] = {
 def state_of(execution: Execution) -> ExecutionState:
     """Return the state as its last event left it."""
     revision = execution.revision
-    messages = revision.context if revision is not None else execution.transcript
+    messages = revision.context[execution.kept :] if revision is not None else execution.transcript
     state = ExecutionState(
         execution_id=str(execution.pk),
         conversation_id=str(execution.conversation_id),

@@ -93,7 +93,8 @@ def begin(
     """
     body = wanted.body
     check_client_tools(body.client_tools)
-    message = AgentMessage(id=message_id(), role="user", blocks=input or body.input)
+    blocks = input or body.input
+    message = AgentMessage(id=message_id(), role="user", blocks=blocks) if blocks else None
     begun = store.begin_turn(
         user=user,
         request_id=wanted.id,
@@ -102,6 +103,8 @@ def begin(
         agent=body.agent,
         conversation_id=body.conversation_id,
         base_version=body.base_revision,
+        branch=body.branch,
+        temporary=body.temporary,
         limits=body.limits,
         host_id=host_id,
         client_id=body.client_id or "",
@@ -110,7 +113,7 @@ def begin(
     execution = begun.execution
     if not begun.created and execution.status == ExecutionStatus.FAILED and execution.started_at is None:
         raise AgentError(execution.error_message, code=execution.error_code, retryable=execution.retryable)
-    setup = _set_up(execution, message, body.client_tools) if begun.created else None
+    setup = _set_up(execution, AgentMessage.from_wire(execution.input), body.client_tools) if begun.created else None
     return Begun(
         str(execution.pk),
         str(execution.conversation_id),
@@ -145,7 +148,7 @@ def _read(execution: Execution, message: AgentMessage, client_tools: tuple[Clien
     profile = execution.agent
     installed = governed.installed_tools()
     models = tuple(profile.model_configs())
-    context, dropped = _fitting(store.load_context(execution.conversation, execution.base), models[0][1])
+    context, dropped = _fitting(store.base_context(execution), models[0][1])
     return RunSetup(
         agent=profile.slug,
         models=models,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from django.db.models import Case, F, JSONField, When
 
@@ -10,14 +12,50 @@ from agent.runtime.messages import AgentMessage, Context, ModelContext
 from conversations.exceptions import CorruptRevision
 from conversations.models import Conversation, Revision
 
+NOTHING = ModelContext(model_state=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A revision on the path to a tip, and the messages that it brought."""
+
+    pk: int
+    public_id: UUID
+    parent_id: int | None
+    number: int
+    keyframe: bool
+    messages: tuple[AgentMessage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """The revisions from the beginning or a keyframe to a tip, and the tip's model context.
+
+    `branches` are the keys of the parents of the steps that have siblings.
+    """
+
+    steps: tuple[Step, ...] = ()
+    model_context: ModelContext = NOTHING
+    branches: frozenset[int | None] = frozenset()
+
+    @property
+    def context(self) -> Context:
+        messages = tuple(message for step in self.steps for message in step.messages)
+        return Context(messages=messages, model_context=self.model_context)
+
 
 def load_context(conversation: Conversation, tip: Revision | None) -> Context:
     """Return the whole context at revision `tip`, with two queries; None gives the empty context.
 
     Raises `CorruptRevision`, which names the revision that is missing or cannot be read (R123).
     """
+    return load_path(conversation, tip).context
+
+
+def load_path(conversation: Conversation, tip: Revision | None) -> Path:
+    """Return how the context at revision `tip` came about, with two queries; raises as `load_context` does."""
     if tip is None:
-        return Context()
+        return Path()
     rows = Revision.objects.filter(conversation=conversation).order_by()
     light = {row[0]: row[1:] for row in rows.values_list("pk", "parent_id", "keyframe", "number")}
     path = _path(light, tip.pk)
@@ -27,19 +65,22 @@ def load_context(conversation: Conversation, tip: Revision | None) -> Context:
         for name in ("model_state", "model_context")
     }
     found = rows.filter(pk__range=(path[-1], tip.pk)).annotate(**at_tip)
-    bodies = {row[0]: row[1:] for row in found.values_list("pk", "context", *at_tip)}
-    messages: list[AgentMessage] = []
+    bodies = {row[0]: row[1:] for row in found.values_list("pk", "public_id", "context", *at_tip)}
+    steps = []
     for pk in reversed(path):
+        parent_id, keyframe, number = light[pk]
         try:
-            messages += map(AgentMessage.from_wire, bodies[pk][0])
+            public_id, stored, *_ = bodies[pk]
+            messages = tuple(map(AgentMessage.from_wire, stored))
         except (KeyError, TypeError, ValueError) as error:
-            raise CorruptRevision(f"the messages of revision {light[pk][2]} cannot be read") from error
-    _, state, rest = bodies[tip.pk]
+            raise CorruptRevision(f"the messages of revision {number} cannot be read") from error
+        steps.append(Step(pk, public_id, parent_id, number, keyframe, messages))
+    *_, state, rest = bodies[tip.pk]
     try:
         model_context = ModelContext.from_wire({**rest, "modelState": state})
     except (TypeError, ValueError) as error:
         raise CorruptRevision(f"the model context of revision {light[tip.pk][2]} cannot be read") from error
-    return Context(messages=tuple(messages), model_context=model_context)
+    return Path(tuple(steps), model_context, _branches(light, path))
 
 
 def _path(light: dict[int, tuple[Any, ...]], tip: int) -> list[int]:
@@ -54,3 +95,13 @@ def _path(light: dict[int, tuple[Any, ...]], tip: int) -> list[int]:
         parent, keyframe, _ = light[at]
         at = None if keyframe else parent
     return path
+
+
+def _branches(light: dict[int, tuple[Any, ...]], path: list[int]) -> frozenset[int | None]:
+    on_path = {light[pk][0] for pk in path}
+    seen: set[int | None] = set()
+    twice: set[int | None] = set()
+    for parent, *_ in light.values():
+        if parent in on_path:
+            (twice if parent in seen else seen).add(parent)
+    return frozenset(twice)

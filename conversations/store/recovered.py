@@ -14,9 +14,10 @@ from agent.runtime.history import History
 from agent.runtime.messages import AgentMessage, Context, ModelContext, TextBlock
 from agent.runtime.recovery import CallState, close_open_calls
 from conversations.exceptions import ExecutionNotFound
-from conversations.models import LIVE, Execution, ExecutionStatus, RevisionKind, User
-from conversations.store.contexts import load_context
-from conversations.store.turns import BUSY, add_revision
+from conversations.models import Execution, ExecutionStatus, RevisionKind, User
+from conversations.store.branching import base_context
+from conversations.store.revisions import refuse_while_live
+from conversations.store.turns import append_turn
 
 ADOPTABLE = (ExecutionStatus.FAILED, ExecutionStatus.CANCELLED)
 
@@ -35,12 +36,13 @@ class Adopted:
         return self.execution.revision.number
 
 
-def adopt_recovered(user: User, execution_id: UUID) -> Adopted:
+def adopt_recovered(user: User, execution_id: UUID, *, as_branch: bool = False) -> Adopted:
     """Save what a stopped or failed run said as a revision of kind `recovered` on the run's base, once.
 
-    All of it is one transaction. Raises `ExecutionNotFound`, also for somebody else's; `InvalidState` unless the run
-    was stopped or failed, and while another answer is being written; `ConversationConflict` when the head is no longer
-    the run's base; `CorruptRevision`.
+    All of it is one transaction. `as_branch` does so too where the conversation has gone on elsewhere. Raises
+    `ExecutionNotFound`, also for somebody else's; `InvalidState` unless the run was stopped or failed, and while
+    another answer is being written; `ConversationConflict` when the head has moved since the run began;
+    `CorruptRevision`.
     """
     with transaction.atomic():
         execution = _locked(user, execution_id)
@@ -48,19 +50,18 @@ def adopt_recovered(user: User, execution_id: UUID) -> Adopted:
             raise InvalidState(f"only a stopped or failed run can be continued from; this one is {execution.status!r}")
         if execution.revision_id is not None:
             return Adopted(execution, created=False)
-        base = load_context(execution.conversation, execution.base)
-        execution.revision = add_revision(
+        base = base_context(execution)
+        execution.revision = append_turn(
             execution,
-            RevisionKind.RECOVERED,
             _messages(execution, base),
             _model_context(execution, base),
             usage=execution.usage,
             outcome=execution.outcome,
             now=timezone.now(),
+            kind=RevisionKind.RECOVERED,
+            anywhere=as_branch,
         )
-        # After the conversation was written to, which a start does first: one of the two sees the other.
-        if Execution.objects.filter(conversation=execution.conversation_id, status__in=LIVE).exists():
-            raise InvalidState(BUSY)
+        refuse_while_live(execution.conversation)
         execution.transcript, execution.partial, execution.model_context = [], None, None
         execution.save(update_fields=["revision", "transcript", "partial", "model_context"])
     return Adopted(execution, created=True)
@@ -71,7 +72,7 @@ def _locked(user: User, pk: UUID) -> Execution:
     owned = Execution.objects.filter(pk=pk, conversation__owner=user)
     if not owned.select_for_update(of=("self",)).values_list("pk"):
         raise ExecutionNotFound(f"there is no execution {str(pk)!r}")
-    return owned.select_related("conversation__agent", "agent", "base", "revision").get()
+    return owned.select_related("conversation__agent", "agent", "base", "beside", "revision").get()
 
 
 def _messages(execution: Execution, base: Context) -> tuple[AgentMessage, ...]:

@@ -14,7 +14,6 @@ from uuid import UUID
 
 import orjson
 from django.db import IntegrityError, transaction
-from django.db.models import F
 from django.utils import timezone
 
 from agent.models import AgentProfile
@@ -22,12 +21,12 @@ from agent.runtime.events import Outcome
 from agent.runtime.exceptions import InvalidArgument, InvalidState
 from agent.runtime.limits import PartialLimits
 from agent.runtime.messages import AgentMessage, ImageBlock, ModelContext, Usage
-from conversations.exceptions import AgentNotFound, ConversationConflict, ConversationNotFound
+from conversations.exceptions import ConversationConflict
 from conversations.models import LIVE, Conversation, Execution, ExecutionStatus, Revision, RevisionKind, User
-from conversations.store.conversations import owned_conversation
+from conversations.store.branching import Branch, Place, kept_messages, place_of
+from conversations.store.conversations import owned_conversation, usable_agent
 from conversations.store.executions import move
-
-BUSY = "another answer is being written in this conversation"
+from conversations.store.revisions import BUSY, append_revision
 
 _TITLE_CHARACTERS = 30
 
@@ -58,10 +57,12 @@ def begin_turn(
     user: User,
     request_id: UUID,
     digest: str,
-    message: AgentMessage,
+    message: AgentMessage | None,
     agent: str,
     conversation_id: UUID | None = None,
     base_version: int | None = None,
+    branch: Branch | None = None,
+    temporary: bool = False,
     limits: PartialLimits | None = None,
     host_id: UUID | None = None,
     client_id: str = "",
@@ -69,21 +70,30 @@ def begin_turn(
 ) -> BegunTurn:
     """Create the execution of a turn, and its conversation unless `conversation_id` names one.
 
-    `agent` is a slug; the conversation goes on with that agent. `base_version` None takes the conversation as it is.
-    `limits` may tighten the agent's own. A request id that was seen before gives the first execution again.
+    `agent` is a slug; the conversation goes on with that agent. `base_version` is a version since which the head must
+    not have moved; None takes the conversation as it is. `branch` begins elsewhere than at the head; one that has an
+    answer made again brings the message. `limits` may tighten the agent's own. A request id that was seen before gives
+    the first execution again.
 
-    Raises `AgentNotFound`, `ConversationNotFound`, `ConversationConflict`, `InvalidState` while another run is live,
-    and `InvalidArgument` for a known request id with another digest.
+    Raises `AgentNotFound`, `ConversationNotFound`, `RevisionNotFound`, `ConversationConflict`, `CorruptRevision`,
+    `InvalidState` while another run is live, and `InvalidArgument` for a known request id with another digest.
     """
     try:
         with transaction.atomic():
             if seen := _seen(user, request_id, digest):
                 return seen
-            profile = _agent(user, agent)
+            profile = usable_agent(user, agent)
             if conversation_id is None:
-                conversation = Conversation.objects.create(owner=user, agent=profile, title=title_of(message))
+                assert message is not None
+                conversation = Conversation.objects.create(
+                    owner=user, agent=profile, title=title_of(message), temporary=temporary
+                )
+                place = Place(None)
             else:
                 conversation = _touched(user, conversation_id, base_version, profile)
+                place = place_of(conversation, branch) if branch is not None else Place(conversation.head)
+            input = place.input or message
+            assert input is not None
             execution = Execution.objects.create(
                 conversation=conversation,
                 user=user,
@@ -92,9 +102,12 @@ def begin_turn(
                 request_digest=digest,
                 client_id=client_id,
                 trace_id=trace_id,
-                base=conversation.head,
+                kind=place.kind,
+                base=place.base,
+                beside=place.beside,
+                kept=place.kept,
                 base_version=conversation.version,
-                input=message.to_wire(),
+                input=input.to_wire(),
                 status=ExecutionStatus.RUNNING,
                 limits=profile.effective_limits().tightened(limits or PartialLimits()).to_wire(),
                 host_id=host_id,
@@ -112,17 +125,17 @@ def begin_turn(
 
 def check_turn(*, user: User, agent: str, conversation_id: UUID | None, base_version: int | None) -> None:
     """Raise what `begin_turn` would raise now; whoever has work to do before it need not begin in vain."""
-    _agent(user, agent)
+    usable_agent(user, agent)
     if conversation_id is not None:
         conversation = owned_conversation(user, conversation_id)
-        if base_version not in (None, conversation.version):
+        if base_version is not None and not conversation.head_version <= base_version <= conversation.version:
             raise ConversationConflict(conversation.version)
         if conversation.executions.filter(status__in=LIVE).exists():
             raise InvalidState(BUSY)
 
 
 def _seen(user: User, request_id: UUID, digest: str) -> BegunTurn | None:
-    known = Execution.objects.select_related("conversation", "agent__endpoint", "base")
+    known = Execution.objects.select_related("conversation", "agent__endpoint", "base", "beside")
     execution = known.filter(user=user, request_id=request_id).first()
     if execution is None:
         return None
@@ -131,19 +144,12 @@ def _seen(user: User, request_id: UUID, digest: str) -> BegunTurn | None:
     return BegunTurn(execution, created=False)
 
 
-def _agent(user: User, slug: str) -> AgentProfile:
-    found = AgentProfile.objects.visible_to(user).select_related("endpoint").filter(slug=slug).first()
-    if found is None:
-        raise AgentNotFound(f"there is no agent {slug!r}")
-    return found
-
-
 def _touched(user: User, pk: UUID, base_version: int | None, profile: AgentProfile) -> Conversation:
-    """Lock the conversation at its version by a write, and return it with its head."""
+    """Lock the conversation by a write, if its head is the one of this version, and return it with its head."""
     now = timezone.now()
     wanted = Conversation.objects.filter(pk=pk, owner=user)
     if base_version is not None:
-        wanted = wanted.filter(version=base_version)
+        wanted = wanted.filter(head_version__lte=base_version, version__gte=base_version)
     if not wanted.update(agent=profile, updated_at=now):
         raise ConversationConflict(owned_conversation(user, pk).version)
     return Conversation.objects.select_related("head").get(pk=pk)
@@ -156,7 +162,6 @@ def save_turn(
     outcome: Outcome,
     usage: Usage | None = None,
     *,
-    kind: RevisionKind = RevisionKind.TURN,
     last_seq: int = 0,
 ) -> Revision:
     """Save what a completed run added (its input first) as the next revision, and end the execution.
@@ -167,9 +172,8 @@ def save_turn(
     """
     now = timezone.now()
     with transaction.atomic():
-        revision = add_revision(
+        revision = append_turn(
             execution,
-            kind,
             messages,
             model_context,
             usage=usage.to_wire() if usage else None,
@@ -191,51 +195,32 @@ def save_turn(
     return revision
 
 
-def add_revision(
+def append_turn(
     execution: Execution,
-    kind: RevisionKind,
     messages: Sequence[AgentMessage],
     model_context: ModelContext,
     *,
     usage: dict[str, Any] | None,
     outcome: dict[str, Any] | None,
     now: datetime,
+    kind: RevisionKind | None = None,
+    anywhere: bool = False,
 ) -> Revision:
-    """Make what an execution added the head of its conversation, if the head is still the execution's base.
+    """Make what an execution added the head of its conversation, where the execution says; part of a transaction.
 
-    Part of a transaction. The `conversation` of the execution and of the returned revision carries the new version.
+    The head must be where it was when the run began, unless it may be `anywhere`: then the turn becomes a branch.
     Raises `ConversationConflict` and `ConversationNotFound`.
     """
-    context = model_context.to_wire()
-    state = context.pop("modelState")
-    version = _advance(execution, now) + 1
-    revision = Revision.objects.create(
-        conversation_id=execution.conversation_id,
-        number=version,
+    kept = tuple(map(AgentMessage.from_wire, kept_messages(execution)))
+    return append_revision(
+        execution.conversation,
+        kind or RevisionKind(execution.kind),
+        (*kept, *messages),
+        model_context,
         parent_id=execution.base_id,
-        kind=kind,
-        context=[message.to_wire() for message in messages],
-        model_state=state,
-        model_context=context,
+        known=None if anywhere else execution.base_version,
+        keyframe=execution.beside is not None and execution.beside.keyframe,
         usage=usage,
         outcome=outcome,
+        now=now,
     )
-    Conversation.objects.filter(pk=execution.conversation_id).update(head=revision)
-    conversation = execution.conversation
-    conversation.version, conversation.head, conversation.updated_at = version, revision, now
-    revision.conversation = conversation
-    return revision
-
-
-def _advance(execution: Execution, now: datetime) -> int:
-    """Raise the conversation's version by one and return the old one, if the head is still the base."""
-    version = execution.base_version
-    row = Conversation.objects.filter(pk=execution.conversation_id)
-    while not row.filter(version=version).update(version=F("version") + 1, updated_at=now):
-        current = row.values_list("version", "head_id").first()
-        if current is None:
-            raise ConversationNotFound(f"conversation {str(execution.conversation_id)!r} was deleted")
-        if current[1] != execution.base_id:
-            raise ConversationConflict(current[0])
-        version = current[0]  # only the title changed, which the turn does not build on
-    return version

@@ -5,7 +5,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import ProtectedError
 
 from conversations.models import ApiToken, Conversation, Execution, OneTimeLink, Revision, User
-from tests.factories import ApiTokenFactory, ConversationFactory, ExecutionFactory, UserFactory
+from tests.factories import AdministratorFactory, ApiTokenFactory, ConversationFactory, ExecutionFactory, UserFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -61,9 +61,15 @@ def test_a_token_of_an_inactive_person_is_worth_nothing() -> None:
 
 
 def test_a_token_takes_known_scopes_only() -> None:
-    for unknown in ("root", "admin"):
-        with pytest.raises(ValueError, match=f"'{unknown}'; there are read, write"):
-            ApiToken.issue(UserFactory(), "x", scopes=["read", unknown])
+    with pytest.raises(ValueError, match="'root'; there are read, write, admin"):
+        ApiToken.issue(UserFactory(), "x", scopes=["read", "root"])
+
+
+def test_a_token_of_the_administration_is_for_staff() -> None:
+    with pytest.raises(ValueError, match="'admin' is for staff"):
+        ApiToken.issue(UserFactory(), "x", scopes=["admin"])
+    row, _ = ApiToken.issue(AdministratorFactory(), "x", scopes=["admin"])
+    assert row.scopes == ["admin"]
 
 
 def test_using_a_token_is_noted() -> None:

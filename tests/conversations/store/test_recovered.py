@@ -103,7 +103,7 @@ def test_what_was_said_becomes_the_head_and_half_an_answer_counts(user: User, sa
     assert [message.text for message in context.messages] == ["Hello", "Hi", "Hello", "", "", "So far"]
     kept = Execution.objects.get(pk=execution.pk)
     assert (kept.revision, kept.status, kept.transcript, kept.partial) == (revision, "cancelled", [], None)
-    assert unsaved_turns(conversation) == []
+    assert unsaved_turns(conversation, store.load_path(conversation, conversation.head)) == []
 
 
 @pytest.mark.parametrize(

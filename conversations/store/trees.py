@@ -1,0 +1,178 @@
+"""Whole trees of revisions: planted into a new conversation, or copied from another one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, transaction
+from django.db.models import Max
+from django.utils import timezone
+
+from agent.models import AgentProfile
+from agent.runtime.exceptions import InvalidArgument
+from agent.runtime.ids import uuid7
+from agent.runtime.messages import AgentMessage, ModelContext
+from conversations.models import Conversation, Revision, RevisionKind, User
+from conversations.store.contexts import NOTHING, load_path
+from conversations.store.conversations import owned_conversation
+from conversations.store.revisions import advance, owned_revision, refuse_while_live
+
+BATCH = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A revision to be planted; `parent` is the place of an earlier node, or the public id of a revision that exists.
+
+    `number` None takes the next one.
+    """
+
+    parent: int | UUID | None
+    messages: Sequence[AgentMessage]
+    model_context: ModelContext = NOTHING
+    kind: RevisionKind = RevisionKind.IMPORT
+    keyframe: bool = False
+    label: str = ""
+    number: int | None = None
+    public_id: UUID = field(default_factory=uuid7)
+    usage: dict[str, Any] | None = None
+    outcome: dict[str, Any] | None = None
+    created_at: datetime = field(default_factory=timezone.now)
+
+
+def plant_tree(
+    user: User,
+    agent: AgentProfile,
+    nodes: Sequence[Node],
+    *,
+    head: int | None = -1,
+    **columns: Any,
+) -> Conversation:
+    """Make a conversation of these revisions; `head` is the place of one of them, `columns` are the conversation's.
+
+    All of it is one transaction. Raises `InvalidArgument` for a node before its parent.
+    """
+    with transaction.atomic():
+        conversation = Conversation.objects.create(owner=user, agent=agent, **columns)
+        rows = graft(conversation, nodes)
+        conversation.head = rows[head] if rows and head is not None else None
+        numbers = [row.number for row in rows]
+        conversation.version = conversation.head_version = max([conversation.version, *numbers])
+        conversation.save(update_fields=["head", "version", "head_version"])
+    return conversation
+
+
+def graft(conversation: Conversation, nodes: Sequence[Node]) -> list[Revision]:
+    """Add revisions to a conversation and leave its head where it is; part of a transaction that holds its lock.
+
+    Returns them in order. Raises `InvalidArgument` for a node before its parent, or below a revision that is not there.
+    """
+    if not nodes:
+        return []
+    named = [node.parent for node in nodes if isinstance(node.parent, UUID)]
+    known = dict(Revision.objects.filter(conversation=conversation, public_id__in=named).values_list("public_id", "pk"))
+    next_number = (conversation.revisions.aggregate(Max("number"))["number__max"] or conversation.version) + 1
+    rows: list[Revision] = []
+    for pk, node in zip(_keys(len(nodes)), nodes, strict=True):
+        context = node.model_context.to_wire()
+        row = Revision(
+            pk=pk,
+            public_id=node.public_id,
+            conversation=conversation,
+            number=next_number if node.number is None else node.number,
+            parent_id=_parent(node, rows, known),
+            kind=node.kind,
+            keyframe=node.keyframe,
+            label=node.label,
+            model_state=context.pop("modelState"),
+            model_context=context,
+            context=[message.to_wire() for message in node.messages],
+            usage=node.usage,
+            outcome=node.outcome,
+            created_at=node.created_at,
+        )
+        next_number = max(next_number, row.number + 1)
+        rows.append(row)
+    return Revision.objects.bulk_create(rows, batch_size=BATCH)
+
+
+def fork(
+    user: User, conversation_id: UUID, revision_id: UUID | None = None, *, whole: bool = False, title: str | None = None
+) -> Conversation:
+    """Copy the branch that ends at a revision, or with `whole` all branches, into a new conversation.
+
+    `revision_id` None is the head. Labels, model states and numbers are copied, unsaved turns are not. Raises
+    `ConversationNotFound`, `RevisionNotFound` and `CorruptRevision`.
+    """
+    with transaction.atomic():
+        source = owned_conversation(user, conversation_id)
+        tip = source.head if revision_id is None else owned_revision(source, revision_id)
+        rows = Revision.objects.filter(conversation=source).order_by("pk")
+        if not whole:
+            rows = rows.filter(pk__in=[step.pk for step in load_path(source, tip).steps])
+        nodes: list[Node] = []
+        places: dict[int, int] = {}
+        for row in rows.iterator(BATCH):
+            places[row.pk] = len(nodes)
+            nodes.append(
+                Node(
+                    places.get(row.parent_id) if row.parent_id is not None else None,
+                    tuple(map(AgentMessage.from_wire, row.context)),
+                    ModelContext.from_wire({**row.model_context, "modelState": row.model_state}),
+                    RevisionKind(row.kind),
+                    row.keyframe,
+                    row.label,
+                    row.number,
+                    usage=row.usage,
+                    outcome=row.outcome,
+                    created_at=row.created_at,
+                )
+            )
+        return plant_tree(
+            user,
+            source.agent,
+            nodes,
+            head=places[tip.pk] if tip is not None else None,
+            title=source.title if title is None else title,
+            title_by_person=source.title_by_person or title is not None,
+            tags=source.tags,
+            temporary=source.temporary,
+        )
+
+
+def move_head(conversation: Conversation, row: Revision) -> None:
+    """Make a grafted revision the head; part of a transaction. Raises `InvalidState` while a run is live."""
+    advance(conversation, head=True, now=timezone.now())
+    refuse_while_live(conversation)
+    Conversation.objects.filter(pk=conversation.pk).update(head=row)
+    conversation.head = row
+
+
+def _parent(node: Node, rows: Sequence[Revision], known: dict[UUID, int]) -> int | None:
+    match node.parent:
+        case None:
+            return None
+        case UUID():
+            if node.parent in known:
+                return known[node.parent]
+        case place if 0 <= place < len(rows):
+            return rows[place].pk
+    raise InvalidArgument(f"a revision comes before its parent {node.parent!r}")
+
+
+def _keys(count: int) -> list[int]:
+    """Return keys for new rows, rising: a child is stored with its parent's key."""
+    table = Revision._meta.db_table
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute(
+                "SELECT nextval(pg_get_serial_sequence(%s, 'id')) FROM generate_series(1, %s)", [table, count]
+            )
+            return sorted(row[0] for row in cursor.fetchall())
+        cursor.execute("SELECT seq FROM sqlite_sequence WHERE name = %s", [table])
+        last = (cursor.fetchone() or (0,))[0]
+        return list(range(last + 1, last + 1 + count))
