@@ -135,6 +135,9 @@ class ParSettings(BaseModel):
     commands_per_second: Annotated[int, Field(ge=1, le=10_000)] = Field(
         50, description="Commands a second that one websocket may send."
     )
+    requests_per_minute: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
+        600, description="Requests to the HTTP API that one person may send in a minute."
+    )
     connections_per_person: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
         200, description="Websockets, event streams and long polls that one person may have open at a time."
     )

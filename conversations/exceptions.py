@@ -80,6 +80,10 @@ class RateLimited(AgentError):
     code = "RATE_LIMITED"
     retryable = True
 
+    def __init__(self, message: str, *, retry_after: int = 5) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after  # seconds
+
 
 class Draining(AgentError):
     """Raised when a run is asked of a process that is about to stop; worth another try elsewhere."""

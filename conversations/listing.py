@@ -8,12 +8,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db import connection
+from django.db.models import BooleanField, Q, QuerySet
+from django.db.models.expressions import RawSQL
 
+from agent.runtime.exceptions import InvalidArgument
 from conversations.models import Conversation, User
 
 _CURSOR = re.compile(r"([0-9]{1,17}),([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_OF_THE_HEAD = ("head__context", "head__model_state", "head__model_context", "head__usage", "head__outcome")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +34,57 @@ def conversations_of(user: User) -> QuerySet[Conversation]:
     return Conversation.objects.filter(owner=user).order_by("-updated_at", "-id")
 
 
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Which conversations to list; None asks for nothing."""
+
+    agent: str | None = None
+    tag: str | None = None
+    pinned: bool | None = None
+    archived: bool | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def apply(self, rows: QuerySet[Conversation]) -> QuerySet[Conversation]:
+        wanted = {
+            "agent__slug": self.agent,
+            "pinned": self.pinned,
+            "archived": self.archived,
+            "updated_at__gte": self.since,
+            "updated_at__lt": self.until,
+        }
+        rows = rows.filter(**{name: value for name, value in wanted.items() if value is not None})
+        return rows if self.tag is None else rows.filter(_tagged(self.tag))
+
+
 def listing(user: User, before: str, limit: int) -> Listing:
     """Return up to `limit` conversations that come after the cursor `before`; a senseless one is the beginning."""
-    rows = conversations_of(user).filter(archived=False)
+    known = _CURSOR.fullmatch(before) is not None
+    return page_of(user, Filters(archived=False), before if known else "", limit)
+
+
+def page_of(user: User, filters: Filters, before: str, limit: int) -> Listing:
+    """Return up to `limit` conversations that come after the cursor `before`, which is empty for the first page.
+
+    Raises `InvalidArgument` for a cursor that none of these lists gave.
+    """
+    rows = filters.apply(conversations_of(user)).select_related("agent", "head").defer(*_OF_THE_HEAD)
     cursor = _CURSOR.fullmatch(before)
     if cursor is not None:
         moment, pk = _EPOCH + timedelta(microseconds=int(cursor[1])), UUID(cursor[2])
         rows = rows.filter(Q(updated_at__lt=moment) | Q(updated_at=moment, pk__lt=pk))
+    elif before:
+        raise InvalidArgument("the cursor is not one of a list")
     found = list(rows[: limit + 1])
     shown = found[:limit]
     return Listing(shown, _cursor(shown[-1]) if len(found) > limit else "", cursor is None)
+
+
+def _tagged(tag: str) -> Q | RawSQL:
+    if connection.vendor == "postgresql":
+        return Q(tags__contains=[tag])
+    each = 'EXISTS (SELECT 1 FROM json_each("conversations_conversation"."tags") WHERE value = %s)'
+    return RawSQL(each, [tag], output_field=BooleanField())  # noqa: S611  the tag is a parameter
 
 
 def _cursor(row: Conversation) -> str:

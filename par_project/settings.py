@@ -69,6 +69,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
+    "conversations.api.throttling.RateLimitMiddleware",
     "conversations.api.errors.EnvelopeMiddleware",
 ]
 

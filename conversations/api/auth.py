@@ -14,6 +14,7 @@ from ninja.security.base import AuthBase
 from ninja.utils import check_csrf
 
 from conversations.api.serving import in_database
+from conversations.api.throttling import take
 from conversations.credentials import SESSION_SCOPES, Credential, bearer_token, session_users
 
 
@@ -30,23 +31,37 @@ class SessionOrBearer(AuthBase):
     async def __call__(self, request: HttpRequest) -> Credential | None:
         header = request.headers.get("Authorization")
         if header is not None:
-            return await in_database(request, self._of_token, header)
+            return await in_database(request, self._of_token, request, header)
         key = request.COOKIES.get(settings.SESSION_COOKIE_NAME)
         if key is None:
             return None
         if check_csrf(request):
             raise HttpError(403, "CSRF check failed")
-        user = (await in_database(request, session_users, [key])).get(key)
-        return None if user is None else Credential(user, SESSION_SCOPES, session_key=key)
+        return await in_database(request, self._of_session, request, key)
 
-    def _of_token(self, header: str) -> Credential | None:
+    def _of_session(self, request: HttpRequest, key: str) -> Credential | None:
+        user = session_users([key]).get(key)
+        if user is None:
+            return None
+        take(request, user.pk)
+        found = Credential(user, SESSION_SCOPES, session_key=key)
+        found.demand(self.scope)
+        return found
+
+    def _of_token(self, request: HttpRequest, header: str) -> Credential | None:
         token = bearer_token(header)
         if token is None:
             return None
+        take(request, token.user_id)
         found = Credential(token.user, frozenset(token.scopes), token_id=token.pk)
         found.demand(self.scope)
         token.touch()
         return found
+
+
+READ = SessionOrBearer("read")
+WRITE = SessionOrBearer("write")
+ADMIN = SessionOrBearer("admin")
 
 
 def credential(request: HttpRequest) -> Credential:

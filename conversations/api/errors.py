@@ -13,6 +13,7 @@ from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
 from agent.runtime.exceptions import AgentError
+from conversations.exceptions import RateLimited
 from conversations.middleware import AsyncMiddleware
 
 logger = logging.getLogger("conversations.api")
@@ -73,7 +74,10 @@ def install(api: NinjaAPI) -> None:
     def refused(request: HttpRequest, error: AgentError) -> HttpResponse:
         current = getattr(error, "current_revision", None)
         more = {} if current is None else {"currentRevision": current}
-        return problem(STATUS.get(error.code, 500), error.code, error.message, **more)
+        made = problem(STATUS.get(error.code, 500), error.code, error.message, **more)
+        if isinstance(error, RateLimited):
+            made["Retry-After"] = str(error.retry_after)
+        return made
 
     @api.exception_handler(ValidationError)
     def invalid(request: HttpRequest, error: ValidationError) -> HttpResponse:

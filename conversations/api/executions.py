@@ -12,8 +12,9 @@ from ninja import Body, Header, Query, Router, Status
 
 from conversations import store
 from conversations.api import schemas
-from conversations.api.auth import SessionOrBearer, credential
+from conversations.api.auth import READ, WRITE, credential
 from conversations.api.events import EventStream
+from conversations.api.idempotency import IdempotencyKey, claim
 from conversations.api.parsing import from_wire
 from conversations.api.serving import cut_off_of, host_of, release_thread
 from conversations.bodies import RespondBody, StartBody, ToolResultBody
@@ -22,10 +23,8 @@ from conversations.hosting.past import state_of
 from conversations.hosting.record import read_execution
 from conversations.hosting.setup import Begun, StartRequest
 
-READ = SessionOrBearer("read")
-WRITE = SessionOrBearer("write")
+REFUSED = schemas.REFUSED
 LONGEST_WAIT = 30_000
-REFUSED = {frozenset({400, 401, 403, 404, 409, 413, 415, 429, 503}): schemas.ErrorBody}
 EVENTS = {
     "responses": {
         200: {
@@ -49,7 +48,7 @@ router = Router(tags=["executions"])
 async def start_execution(
     request: HttpRequest,
     body: Annotated[StartBody, from_wire(StartBody), Body()],
-    idempotency_key: Annotated[UUID | None, Header(alias="Idempotency-Key")] = None,
+    idempotency_key: IdempotencyKey = None,
 ) -> Status[schemas.Started]:
     """Answers as soon as the start is stored. With the same `Idempotency-Key` it may be sent again."""
 
@@ -96,7 +95,7 @@ async def get_execution(
 @router.get(
     "/{execution_id}/events",
     auth=READ,
-    response={frozenset({400, 401, 403, 404, 429, 503}): schemas.ErrorBody},
+    response=REFUSED,
     openapi_extra=EVENTS,
     summary="A run as server-sent events",
 )
@@ -129,7 +128,10 @@ async def follow_execution(
     by_alias=True,
     summary="Stop a run, as often as you like",
 )
-async def cancel_execution(request: HttpRequest, execution_id: UUID) -> schemas.Stopped:
+async def cancel_execution(
+    request: HttpRequest, execution_id: UUID, idempotency_key: IdempotencyKey = None
+) -> schemas.Stopped:
+    await claim(request, idempotency_key)
     status = await host_of(request).cancel(credential(request).user, execution_id)
     return schemas.Stopped(execution_id=execution_id, status=status)
 
@@ -142,9 +144,13 @@ async def cancel_execution(request: HttpRequest, execution_id: UUID) -> schemas.
     summary="Allow or refuse the tool call that a run waits for",
 )
 async def respond_to_interrupt(
-    request: HttpRequest, execution_id: UUID, body: Annotated[RespondBody, from_wire(RespondBody), Body()]
+    request: HttpRequest,
+    execution_id: UUID,
+    body: Annotated[RespondBody, from_wire(RespondBody), Body()],
+    idempotency_key: IdempotencyKey = None,
 ) -> schemas.Responded:
     """The first answer wins; the same again changes nothing."""
+    await claim(request, idempotency_key)
     await host_of(request).decide(credential(request).user, execution_id, body.interrupt_id, body.decision())
     return schemas.Responded(execution_id=execution_id, interrupt_id=body.interrupt_id)
 
@@ -157,9 +163,13 @@ async def respond_to_interrupt(
     summary="Answer the call of a front-end tool",
 )
 async def answer_client_call(
-    request: HttpRequest, execution_id: UUID, body: Annotated[ToolResultBody, from_wire(ToolResultBody), Body()]
+    request: HttpRequest,
+    execution_id: UUID,
+    body: Annotated[ToolResultBody, from_wire(ToolResultBody), Body()],
+    idempotency_key: IdempotencyKey = None,
 ) -> schemas.ResultTaken:
     """The first result counts; the same again changes nothing."""
+    await claim(request, idempotency_key)
     await host_of(request).answer_client_call(credential(request).user, execution_id, body)
     return schemas.ResultTaken(execution_id=execution_id, call_id=body.call_id)
 
@@ -171,10 +181,16 @@ async def answer_client_call(
     by_alias=True,
     summary="Continue from here: make what a stopped or failed run said part of its conversation",
 )
-async def adopt_execution(request: HttpRequest, execution_id: UUID) -> schemas.ConversationHead:
-    """Doing it again gives the same answer: `revision` is the one that the run became, wherever it stands by now."""
-    host = host_of(request)
-    adopted = await host.executor.run(store.adopt_recovered, credential(request).user, execution_id)
+async def adopt_execution(
+    request: HttpRequest, execution_id: UUID, branch: bool = False, idempotency_key: IdempotencyKey = None
+) -> schemas.ConversationHead:
+    """Doing it again gives the same answer: `revision` is the one that the run became, wherever it stands by now.
+
+    With `branch` it becomes a branch where the conversation has gone on since.
+    """
+    host, user = host_of(request), credential(request).user
+    await claim(request, idempotency_key)
+    adopted = await host.executor.run(lambda: store.adopt_recovered(user, execution_id, as_branch=branch))
     if adopted.created:
         host.hub.tell(state_of(adopted.execution))
     row = schemas.ConversationRow.of(adopted.execution.conversation)

@@ -10,7 +10,7 @@ from uuid import UUID
 import orjson
 from asgiref.sync import sync_to_async
 from django.db import IntegrityError, transaction
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, RawPostDataException
 from ninja import Header
 
 from agent.runtime.exceptions import InvalidArgument
@@ -37,7 +37,8 @@ async def once(
     place of the body's where that was read as a stream. Raises `InvalidArgument` for a key of another request, and
     what `work` raises.
     """
-    digest = digest_of(request) if digest is None else digest
+    if digest is None:
+        digest = digest_of(request) if key is not None else ""
     status, body = await sync_to_async(_once)(credential(request).user, key, digest, work, status)
     return HttpResponse(body, status=status, content_type="application/json")
 
@@ -54,7 +55,11 @@ async def claim(request: HttpRequest, key: UUID | None) -> None:
 def digest_of(request: HttpRequest) -> str:
     """Return the digest of what a request asks for."""
     head = f"{request.method} {request.get_full_path()}\n"
-    return hashlib.sha256(head.encode("utf-8", "replace") + request.body).hexdigest()
+    try:
+        body = request.body
+    except RawPostDataException:  # a form, read already by who looked for a CSRF token; no operation takes one
+        body = b""
+    return hashlib.sha256(head.encode("utf-8", "replace") + body).hexdigest()
 
 
 def _once(user: User, key: UUID | None, digest: str, work: Callable[[], Value], status: int) -> tuple[int, bytes]:

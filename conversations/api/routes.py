@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID
 
 from asgiref.sync import sync_to_async
-from django.conf import settings
 from django.http import HttpRequest
 from ninja import NinjaAPI
 from ninja.openapi.schema import OpenAPISchema
 
 from agent.models import AgentProfile
-from conversations import store
-from conversations.api.auth import SessionOrBearer, credential
+from conversations.api.auth import READ, credential
+from conversations.api.conversations import router as conversations
 from conversations.api.errors import install
 from conversations.api.examples import EXAMPLES
 from conversations.api.executions import router as executions
 from conversations.api.parsing import JsonParser
-from conversations.api.schemas import AgentList, AgentRow, ConversationList, ConversationRow, ConversationSnapshot
+from conversations.api.revisions import router as revisions
+from conversations.api.schemas import AgentList, AgentRow
 from conversations.api.tickets import router as tickets
-from conversations.models import Conversation, User
-
-READ = SessionOrBearer("read")
+from conversations.models import User
 
 
 class DocumentedAPI(NinjaAPI):
@@ -37,6 +34,8 @@ class DocumentedAPI(NinjaAPI):
 
 api = DocumentedAPI(title="PAR", version="1", urls_namespace="par-api", docs_url=None, auth=READ, parser=JsonParser())
 install(api)
+api.add_router("/conversations", conversations)
+api.add_router("/conversations/{conversation_id}/revisions", revisions)
 api.add_router("/executions", executions)
 api.add_router("/tickets", tickets)
 
@@ -50,34 +49,5 @@ async def list_agents(request: HttpRequest) -> AgentList:
     return await sync_to_async(_agents)(caller(request))
 
 
-@api.get("/conversations", response=ConversationList, by_alias=True, summary="Your conversations, newest first")
-async def list_conversations(request: HttpRequest) -> ConversationList:
-    return await sync_to_async(_conversations)(caller(request))
-
-
-@api.get(
-    "/conversations/{conversation_id}",
-    response=ConversationSnapshot,
-    by_alias=True,
-    summary="One of your conversations with all its messages",
-)
-async def get_conversation(request: HttpRequest, conversation_id: UUID) -> ConversationSnapshot:
-    return await sync_to_async(_snapshot)(caller(request), conversation_id)
-
-
 def _agents(user: User) -> AgentList:
     return AgentList(agents=tuple(map(AgentRow.of, AgentProfile.objects.visible_to(user))))
-
-
-def _conversations(user: User) -> ConversationList:
-    rows = Conversation.objects.filter(owner=user).select_related("agent")[: settings.PAR.conversation_list_limit]
-    return ConversationList(conversations=tuple(map(ConversationRow.of, rows)))
-
-
-def _snapshot(user: User, conversation_id: UUID) -> ConversationSnapshot:
-    conversation = store.owned_conversation(user, conversation_id)
-    context = store.load_context(conversation, conversation.head)
-    return ConversationSnapshot(
-        conversation=ConversationRow.of(conversation),
-        messages=tuple(message.to_wire() for message in context.messages),
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -11,9 +12,11 @@ from pydantic import Field
 from agent.models import AgentProfile
 from agent.providers.windows import context_window
 from agent.runtime.events import Interrupt, Outcome, RunPhase
-from agent.runtime.messages import AgentMessage, Usage, Value
+from agent.runtime.messages import AgentMessage, Context, Usage, Value
 from agent.runtime.state import RunStatus
-from conversations.models import Conversation
+from conversations.models import Conversation, Revision, RevisionKind
+
+PREVIEW = 120  # characters
 
 EVENT_EXAMPLE = """\
 id: 6
@@ -24,13 +27,20 @@ data: {"type":"block-delta","executionId":"…","seq":6,"index":0,"delta":{"type
 
 
 class ConversationRow(Value):
-    """A conversation without its messages (R124); `revision` is the number to save against (R127)."""
+    """A conversation without its messages (R124); `revision` is the number to save against (R127).
+
+    `head_revision_id` is null until something is stored.
+    """
 
     conversation_id: UUID
     title: str | None
     agent: str
     revision: int
-    status: str
+    status: Literal["active", "archived"]
+    pinned: bool
+    tags: tuple[str, ...]
+    temporary: bool
+    head_revision_id: UUID | None
     created_at: datetime
     updated_at: datetime
 
@@ -42,6 +52,10 @@ class ConversationRow(Value):
             agent=conversation.agent.slug,
             revision=conversation.version,
             status="archived" if conversation.archived else "active",
+            pinned=conversation.pinned,
+            tags=tuple(conversation.tags),
+            temporary=conversation.temporary,
+            head_revision_id=conversation.head.public_id if conversation.head is not None else None,
             created_at=conversation.created_at,
             updated_at=conversation.updated_at,
         )
@@ -51,13 +65,83 @@ class ConversationList(Value):
     """One's own conversations, newest first."""
 
     conversations: tuple[ConversationRow, ...]
+    next_cursor: str | None
 
 
 class ConversationSnapshot(Value):
-    """A conversation with its context at the head (R122); the opaque model state stays on the server."""
+    """A conversation with its context at the head (R122, E24)."""
 
     conversation: ConversationRow
-    messages: tuple[dict[str, Any], ...]
+    context: Context
+
+
+class RevisionEntry(Value):
+    """A revision without its messages; `preview` is the beginning of what a person said in it, if anybody did."""
+
+    revision_id: UUID
+    number: int
+    parent_id: UUID | None
+    kind: RevisionKind
+    label: str | None
+    is_head: bool
+    on_head_path: bool
+    message_count: int
+    preview: str
+    usage: Usage | None
+    outcome: dict[str, Any] | None
+    created_at: datetime
+
+    @classmethod
+    def of(
+        cls, revision: Revision, conversation: Conversation, parent_id: UUID | None, on_path: Collection[int]
+    ) -> RevisionEntry:
+        return cls(
+            revision_id=revision.public_id,
+            number=revision.number,
+            parent_id=parent_id,
+            kind=RevisionKind(revision.kind),
+            label=revision.label or None,
+            is_head=revision.pk == conversation.head_id,
+            on_head_path=revision.pk in on_path,
+            message_count=len(revision.context),
+            preview=_preview(revision.context),
+            usage=Usage.from_wire(revision.usage) if revision.usage else None,
+            outcome=revision.outcome,
+            created_at=revision.created_at,
+        )
+
+
+class RevisionList(Value):
+    """Revisions, newest first; `message_count` says how many messages a revision itself holds."""
+
+    revisions: tuple[RevisionEntry, ...]
+    next_before: int | None
+
+
+class RevisionSnapshot(Value):
+    """A revision and the whole context there."""
+
+    revision: RevisionEntry
+    context: Context
+
+
+class RevisionChanged(Value):
+    """A revision that was named, and its conversation since."""
+
+    conversation: ConversationRow
+    revision: RevisionEntry
+
+
+class RevisionDiff(Value):
+    """What a context lost and gained on the way from one revision to another."""
+
+    from_id: UUID
+    to_id: UUID
+    common: int
+    common_end: int
+    removed: tuple[AgentMessage, ...]
+    added: tuple[AgentMessage, ...]
+    model_state_changed: bool
 
 
 class AgentRow(Value):
@@ -198,3 +282,16 @@ class ErrorBody(Value):
     """The one shape of errors."""
 
     error: Problem
+
+
+REFUSED = {frozenset({400, 401, 403, 404, 409, 413, 415, 429, 500, 503}): ErrorBody}
+
+
+def _preview(messages: list[dict[str, Any]]) -> str:
+    """Return how a revision's first message of a person begins; of damaged ones nothing."""
+    try:
+        said = (message["blocks"] for message in messages if message["role"] == "user")
+        texts = (block["text"] for blocks in said for block in blocks if block["type"] == "text")
+        return " ".join(next(texts, "")[: 2 * PREVIEW].split())[:PREVIEW]
+    except (KeyError, TypeError, AttributeError):
+        return ""

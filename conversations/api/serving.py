@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar, cast
 
 from asgiref.sync import SyncToAsync, sync_to_async
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 
+from agent.runtime.messages import Value
 from conversations.exceptions import NotServed
 from conversations.hosting.host import ExecutionHost
 
@@ -47,6 +48,11 @@ async def in_database(request: HttpRequest, job: Callable[P, T], /, *args: P.arg
     if host is not None:
         return await host.executor.run(job, *args, **kwargs)
     return await sync_to_async(job)(*args, **kwargs)
+
+
+def json_answer(value: Value, status: int = 200) -> HttpResponse:
+    """Return a value as JSON, with its wire names."""
+    return HttpResponse(value.model_dump_json(by_alias=True), status=status, content_type="application/json")
 
 
 def release_thread() -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from asgiref.sync import sync_to_async
 from django.http import HttpRequest, HttpResponse
-from ninja import Router, Status
+from ninja import Router
 
 from agent.runtime.messages import Value
 from conversations.api.auth import credential
+from conversations.api.idempotency import IdempotencyKey, once
 from conversations.models import SocketTicket
 
 router = Router()
@@ -23,9 +23,13 @@ class Ticket(Value):
 
 
 @router.post("", response={201: Ticket}, by_alias=True, summary="A ticket that opens one socket within 30 seconds")
-async def make_ticket(request: HttpRequest, response: HttpResponse) -> Status[Ticket]:
+async def make_ticket(request: HttpRequest, idempotency_key: IdempotencyKey = None) -> HttpResponse:
     caller = credential(request)
-    issue = sync_to_async(SocketTicket.issue)
-    row, plain = await issue(caller.user, token_id=caller.token_id, session_key=caller.session_key)
+
+    def make() -> Ticket:
+        row, plain = SocketTicket.issue(caller.user, token_id=caller.token_id, session_key=caller.session_key)
+        return Ticket(ticket=plain, expires_at=row.expires)
+
+    response = await once(request, idempotency_key, make, status=201)
     response["Cache-Control"] = "no-store"
-    return Status(201, Ticket(ticket=plain, expires_at=row.expires))
+    return response

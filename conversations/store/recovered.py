@@ -72,7 +72,9 @@ def _locked(user: User, pk: UUID) -> Execution:
     owned = Execution.objects.filter(pk=pk, conversation__owner=user)
     if not owned.select_for_update(of=("self",)).values_list("pk"):
         raise ExecutionNotFound(f"there is no execution {str(pk)!r}")
-    return owned.select_related("conversation__agent", "agent", "base", "beside", "revision").get()
+    return owned.select_related(
+        "conversation__agent", "conversation__head", "agent", "base", "beside", "revision"
+    ).get()
 
 
 def _messages(execution: Execution, base: Context) -> tuple[AgentMessage, ...]:

@@ -140,7 +140,7 @@ async def test_a_turn_that_meets_another_head_fails_visibly_and_is_kept(user: Us
         def interfere() -> None:
             conversation = Conversation.objects.get()
             revision = Revision.objects.create(conversation=conversation, number=1)
-            Conversation.objects.update(head=revision, version=1)
+            Conversation.objects.update(head=revision, version=1, head_version=1)
 
         await sync_to_async(interfere)()
         gate.set()

@@ -1,0 +1,64 @@
+"""How many requests a person may send: counted for each minute, told in every answer.
+
+The headers are those of the IETF's RateLimit fields: `RateLimit-Limit`, `-Remaining`, `-Reset` (seconds), `-Policy`.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.core.cache import cache
+from django.http import HttpRequest, HttpResponse
+
+from conversations.exceptions import RateLimited
+from conversations.middleware import AsyncMiddleware
+
+WINDOW = 60  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What is left of a person's minute."""
+
+    limit: int
+    remaining: int
+    reset: int
+
+    def headers(self) -> dict[str, str]:
+        return {
+            "RateLimit-Limit": str(self.limit),
+            "RateLimit-Remaining": str(self.remaining),
+            "RateLimit-Reset": str(self.reset),
+            "RateLimit-Policy": f"{self.limit};w={WINDOW}",
+        }
+
+
+def take(request: HttpRequest, user_id: int) -> None:
+    """Count a request of this person; raises `RateLimited`. Talks to the cache, so not on the event loop."""
+    limit = settings.PAR.requests_per_minute
+    now = time.time()
+    window, passed = divmod(now, WINDOW)
+    key = f"par-rate:{user_id}:{int(window)}"
+    cache.add(key, 0, 2 * WINDOW)
+    try:
+        used = cache.incr(key)
+    except ValueError:  # the cache dropped it between the two
+        used = 1
+    allowance = Allowance(limit, max(0, limit - used), WINDOW - int(passed))
+    request.par_allowance = allowance  # type: ignore[attr-defined]
+    if used > limit:
+        raise RateLimited(f"more than {limit} requests in a minute", retry_after=allowance.reset)
+
+
+class RateLimitMiddleware(AsyncMiddleware):
+    """Tells in each answer of the API what is left."""
+
+    async def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = await self.get_response(request)
+        allowance: Allowance | None = getattr(request, "par_allowance", None)
+        if allowance is not None:
+            for name, value in allowance.headers().items():
+                response[name] = value
+        return response
