@@ -32,7 +32,8 @@ def test_conversations_are_ones_own_and_newest_first(user: User) -> None:
     first, second = ConversationFactory(owner=user, title="old"), ConversationFactory(owner=user, title="new")
     listed = get(user, "/ai/conversations").json()["conversations"]
     assert [row["conversationId"] for row in listed] == [str(second.pk), str(first.pk)]
-    assert set(listed[0]) == {"conversationId", "title", "agent", "revision", "status", "createdAt", "updatedAt"}
+    contract = {"conversationId", "title", "revision", "status", "createdAt", "updatedAt"}
+    assert set(listed[0]) == contract | {"agent", "pinned", "tags", "temporary", "headRevisionId"}
 
 
 def test_somebody_elses_conversation_looks_like_none(user: User) -> None:
