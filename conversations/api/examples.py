@@ -7,6 +7,43 @@ from typing import Any
 CONVERSATION = "01890a5d-ac96-774b-bcce-b302099a8000"
 EXECUTION = "01890a5d-b0c1-7aa1-8000-000000000001"
 INTERRUPT = "interrupt-6f1c2a54-7d0e-4f0e-9d1b-2f8a4a0e7c11"
+REVISION = "01890a5d-c000-7000-8000-000000000002"
+OTHER_REVISION = "01890a5d-c000-7000-8000-000000000001"
+
+ROW: dict[str, Any] = {
+    "conversationId": CONVERSATION,
+    "title": "Hello",
+    "agent": "demo",
+    "revision": 2,
+    "status": "active",
+    "pinned": False,
+    "tags": ["weather"],
+    "temporary": False,
+    "headRevisionId": REVISION,
+    "createdAt": "2026-12-01T10:00:00Z",
+    "updatedAt": "2026-12-01T10:02:00Z",
+}
+CONTEXT: dict[str, Any] = {
+    "messages": [
+        {"id": "message-0", "role": "user", "blocks": [{"type": "text", "text": "Hello"}]},
+        {"id": "message-1", "role": "assistant", "blocks": [{"type": "text", "text": "Good day."}]},
+    ],
+    "modelContext": {"checkpoint": None, "modelState": None, "usage": None},
+}
+ENTRY: dict[str, Any] = {
+    "revisionId": REVISION,
+    "number": 2,
+    "parentId": None,
+    "kind": "regenerate",
+    "label": None,
+    "isHead": True,
+    "onHeadPath": True,
+    "messageCount": 2,
+    "preview": "Hello",
+    "usage": {"inputTokens": 9, "outputTokens": 4, "totalTokens": 13},
+    "outcome": {"type": "completed", "stopReason": "end-turn"},
+    "createdAt": "2026-12-01T10:02:00Z",
+}
 
 EXAMPLES: dict[str, dict[str, Any]] = {
     "StartBody": {"agent": "demo", "input": [{"type": "text", "text": "Hello"}]},
@@ -23,16 +60,27 @@ EXAMPLES: dict[str, dict[str, Any]] = {
             "currentRevision": 4,
         }
     },
-    "ConversationHead": {
-        "conversation": {
-            "conversationId": CONVERSATION,
-            "title": "Hello",
-            "agent": "demo",
-            "revision": 2,
-            "status": "active",
-            "createdAt": "2026-12-01T10:00:00Z",
-            "updatedAt": "2026-12-01T10:02:00Z",
-        }
+    "ConversationHead": {"conversation": ROW},
+    "ConversationList": {"conversations": [ROW], "nextCursor": None},
+    "ConversationSnapshot": {"conversation": ROW, "context": CONTEXT},
+    "NewConversation": {"title": "Plans", "agent": "demo"},
+    "SaveBody": {"title": "Hello", "revision": 2, "context": CONTEXT},
+    "PatchBody": {"title": "The weather", "pinned": True, "tags": ["weather"]},
+    "RestoreBody": {"revisionId": REVISION, "newest": True},
+    "ForkBody": {"revisionId": REVISION, "scope": "branch"},
+    "ResetBody": {"revision": 2},
+    "LabelBody": {"label": "the short version"},
+    "RevisionList": {"revisions": [ENTRY], "nextBefore": None},
+    "RevisionSnapshot": {"revision": ENTRY, "context": CONTEXT},
+    "RevisionChanged": {"conversation": ROW, "revision": ENTRY | {"label": "the short version"}},
+    "RevisionDiff": {
+        "fromId": OTHER_REVISION,
+        "toId": REVISION,
+        "common": 1,
+        "commonEnd": 0,
+        "removed": [{"id": "message-9", "role": "assistant", "blocks": [{"type": "text", "text": "Good evening."}]}],
+        "added": [{"id": "message-1", "role": "assistant", "blocks": [{"type": "text", "text": "Good day."}]}],
+        "modelStateChanged": False,
     },
     "ExecutionRow": {
         "executionId": EXECUTION,
@@ -49,7 +97,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         "tools": [],
         "interrupt": None,
         "interruptCallId": None,
-        "revision": {"id": "01890a5d-c000-7000-8000-000000000002", "number": 1, "version": 1},
+        "revision": {"id": REVISION, "number": 1, "version": 1},
         "outcome": {"type": "completed", "stopReason": "end-turn"},
         "error": None,
         "createdAt": "2026-12-01T10:00:00Z",
