@@ -9,7 +9,8 @@ from uuid import UUID
 from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
-from ninja import Body, Query, Router, Status
+from ninja import Query, Router, Status
+from ninja.params.functions import Body
 
 from conversations import store
 from conversations.api import schemas
@@ -67,7 +68,7 @@ async def list_conversations(
 )
 async def create_conversation(
     request: HttpRequest,
-    body: Annotated[NewConversation | None, from_wire(NewConversation), Body()] = None,
+    body: Annotated[NewConversation | None, from_wire(NewConversation, optional=True)] = Body(None),
     idempotency_key: IdempotencyKey = None,
 ) -> HttpResponse:
     """Without `agent` it is the usual one; a run in it may name another. `context` is what was said elsewhere."""
@@ -180,7 +181,7 @@ async def restore_revision(
 async def fork_conversation(
     request: HttpRequest,
     conversation_id: UUID,
-    body: Annotated[ForkBody | None, from_wire(ForkBody), Body()] = None,
+    body: Annotated[ForkBody | None, from_wire(ForkBody, optional=True)] = Body(None),
     idempotency_key: IdempotencyKey = None,
 ) -> HttpResponse:
     user, wanted = credential(request).user, body or ForkBody()

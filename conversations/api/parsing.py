@@ -30,10 +30,15 @@ class JsonParser(Parser):
             raise InvalidArgument(str(error)) from error
 
 
-def from_wire(model: type[Value]) -> BeforeValidator:
-    """Return what reads a body by its wire names only and says what is wrong as the websocket does."""
+def from_wire(model: type[Value], *, optional: bool = False) -> BeforeValidator:
+    """Return what reads a body by its wire names only and says what is wrong as the websocket does.
 
-    def read(data: Any) -> Value:
+    One that is `optional` may be missing, and is None then.
+    """
+
+    def read(data: Any) -> Value | None:
+        if optional and data is None:
+            return None
         try:
             return model.from_wire(data)
         except ValidationError as error:

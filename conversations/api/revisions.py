@@ -25,7 +25,7 @@ router = Router(tags=["revisions"])
 
 
 @router.get(
-    "",
+    "/{conversation_id}/revisions",
     auth=READ,
     response={200: schemas.RevisionList, **REFUSED},
     by_alias=True,
@@ -43,7 +43,7 @@ async def list_revisions(
 
 
 @router.get(
-    "/{revision_id}",
+    "/{conversation_id}/revisions/{revision_id}",
     auth=READ,
     response={200: schemas.RevisionSnapshot, **REFUSED},
     by_alias=True,
@@ -63,7 +63,7 @@ async def get_revision(request: HttpRequest, conversation_id: UUID, revision_id:
 
 
 @router.patch(
-    "/{revision_id}",
+    "/{conversation_id}/revisions/{revision_id}",
     auth=WRITE,
     response={200: schemas.RevisionChanged, **REFUSED},
     by_alias=True,
@@ -90,7 +90,7 @@ async def label_revision(
 
 
 @router.get(
-    "/{revision_id}/diff",
+    "/{conversation_id}/revisions/{revision_id}/diff",
     auth=READ,
     response={200: schemas.RevisionDiff, **REFUSED},
     by_alias=True,

@@ -35,7 +35,7 @@ class DocumentedAPI(NinjaAPI):
 api = DocumentedAPI(title="PAR", version="1", urls_namespace="par-api", docs_url=None, auth=READ, parser=JsonParser())
 install(api)
 api.add_router("/conversations", conversations)
-api.add_router("/conversations/{conversation_id}/revisions", revisions)
+api.add_router("/conversations", revisions)
 api.add_router("/executions", executions)
 api.add_router("/tickets", tickets)
 
