@@ -101,10 +101,14 @@ class AsyncClient:
     async def start(
         self,
         agent: str,
-        message: str | Blocks,
+        message: str | Blocks = (),
         *,
         conversation: str | UUID | None = None,
         base_revision: int | None = None,
+        from_revision: str | UUID | None = None,
+        edit: str | None = None,
+        regenerate: str | None = None,
+        temporary: bool = False,
         limits: Mapping[str, int] | None = None,
         tools: Iterable[Tool] = (),
         on_approval: OnApproval | None = None,
@@ -112,7 +116,9 @@ class AsyncClient:
     ) -> AsyncRun:
         """Start a run and return it as soon as the server has stored it.
 
-        `message` is a text, or blocks as docs/protocol.md shows them. `limits` have names like `max_model_calls`.
+        `message` is a text, or blocks as docs/protocol.md shows them. `from_revision` begins elsewhere than at the
+        conversation's head; `edit` takes the place of a message of that id; `regenerate`, without a message, has the
+        message of that id answered again. `limits` have names like `max_model_calls`.
         `on_approval` is asked for each approval; without it, iterate and call `approve` or `reject`. The same `id` (a
         UUID) again gives the same run, so that a program may repeat a start of which it does not know the end.
         """
@@ -122,6 +128,10 @@ class AsyncClient:
             "input": [{"type": "text", "text": message}] if isinstance(message, str) else list(message),
             "conversationId": str(conversation) if conversation is not None else None,
             "baseRevision": base_revision,
+            "fromRevisionId": str(from_revision) if from_revision is not None else None,
+            "editMessageId": edit,
+            "regenerateMessageId": regenerate,
+            "temporary": temporary or None,
             "limits": {_camel(name): value for name, value in limits.items()} if limits is not None else None,
         }
         if known:

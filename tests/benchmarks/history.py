@@ -1,7 +1,7 @@
 """What a long conversation costs: saving its turns, room on disk, loading it, listing many.
 
-Each database is measured in a process of its own, on a database of its own: `python -m tests.benchmarks.history URL
-SIZE` prints the measurements as JSON. Saves of a long conversation and of a fresh one are interleaved, commits included.
+Each database is measured in a process of its own, on a database of its own, by `python -m tests.benchmarks.history URL
+SIZE`, which prints JSON. Saves of a long conversation and of a fresh one are interleaved, commits included.
 """
 
 from __future__ import annotations

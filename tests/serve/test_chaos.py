@@ -113,7 +113,7 @@ class Person:
 async def test_a_thousand_connects_and_drops_lose_nothing_and_leave_nothing(
     site: Site, token: str, provider: ScriptedProvider
 ) -> None:
-    """B60, B61; issue 4: text at every client = text stored, and no start runs twice."""
+    """B60, B61: text at every client = text stored, and no start runs twice."""
     chance = random.Random(SEED)
     for turn in range(PEOPLE * TURNS):
         provider.queue(ScriptedAnswer(chat_stream(*(f"{turn}:{n} " for n in range(PIECES))), pace=PACE))

@@ -1,4 +1,4 @@
-"""The Python client with the real server, over connections that break (issue 4, item 6)."""
+"""The Python client with the real server, over connections that break."""
 
 from __future__ import annotations
 

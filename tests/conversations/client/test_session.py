@@ -1,4 +1,4 @@
-"""The client's core against random interleavings of frames, losses and reconnects (issue 4, item 6)."""
+"""The client's core against random interleavings of frames, losses and reconnects."""
 
 from __future__ import annotations
 
