@@ -148,6 +148,12 @@ class ParSettings(BaseModel):
     audit_summary_max_length: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
         4000, description="Characters after which a text in an audit record is cut."
     )
+    temporary_hours: Annotated[int, Field(ge=1, le=87_600)] = Field(
+        24, description="Hours after its last change that a temporary conversation goes."
+    )
+    retention_days: Annotated[int, Field(ge=0, le=36_500)] = Field(
+        0, description="Days after its last change that any conversation goes; 0 keeps them."
+    )
     demo_pace: Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)] = Field(
         0.02, description="Seconds between two pieces of the demo agent's answers; 0 writes at once."
     )

@@ -10,4 +10,9 @@ class ConversationsConfig(AppConfig):
     verbose_name = "Conversations"
 
     def ready(self) -> None:
+        from django.contrib.auth.signals import user_logged_in
+
         from conversations import checks  # noqa: F401  registers the system checks
+        from conversations.rights.sign_ins import note_sign_in
+
+        user_logged_in.connect(note_sign_in, dispatch_uid="conversations.sign-in")

@@ -23,7 +23,7 @@ from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
 from conversations.exceptions import Forbidden, Unauthorized, WrongOrigin
-from conversations.models import ApiToken, SocketTicket, User
+from conversations.models import ApiToken, SignIn, SocketTicket, User
 
 Origin = tuple[str, str | None, int | None]
 
@@ -111,6 +111,7 @@ def _of_session(headers: dict[bytes, bytes]) -> Credential:
     user = session_users([key]).get(key)
     if user is None:
         raise Unauthorized("sign in again")
+    SignIn.touch(key)
     return Credential(user, SESSION_SCOPES, session_key=key)
 
 

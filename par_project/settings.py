@@ -143,6 +143,7 @@ if not DEBUG:
     EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     globals().update(environ.Env.email_url_config(os.environ.get("EMAIL_URL") or "smtp://localhost:25"))
 
+SESSION_ENGINE = "conversations.session_store"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = not DEBUG
 SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"

@@ -11,7 +11,7 @@ from django.db import models
 class AuditRecord(models.Model):
     """One event of a run; `sequence` and `seal` belong to the sealer and are null until it has been here.
 
-    Ids of executions and conversations are plain values: the record outlives what it speaks of.
+    Ids of people, executions and conversations are plain values: the record outlives what it speaks of, unchanged.
     """
 
     created_at = models.DateTimeField()
@@ -19,7 +19,9 @@ class AuditRecord(models.Model):
     execution_id = models.UUIDField(null=True, db_index=True)
     conversation_id = models.UUIDField(null=True, db_index=True)
     trace_id = models.CharField(max_length=64, blank=True)
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.DO_NOTHING, db_constraint=False, null=True, related_name="+"
+    )
     tool_name = models.CharField(max_length=128, blank=True)
     code = models.CharField(max_length=64, blank=True)
     payload: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(null=True)

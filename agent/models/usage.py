@@ -60,10 +60,11 @@ class ModelPrice(models.Model):
 class UsageRecord(models.Model):
     """One model call: its tokens, as far as the provider counted them, and its cost in US dollars where that is known.
 
-    Of `cache_write_tokens` some are kept for an hour. A call that was stopped has what was counted until then.
+    Of `cache_write_tokens` some are kept for an hour. A call that was stopped has what was counted until then. What a
+    person has cost is still known when their account is closed, without the person.
     """
 
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
     agent = models.ForeignKey(AgentProfile, on_delete=models.SET_NULL, null=True, related_name="+")
     endpoint = models.ForeignKey(ModelEndpoint, on_delete=models.SET_NULL, null=True, related_name="+")
     model = models.CharField(max_length=200)

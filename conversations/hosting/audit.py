@@ -30,6 +30,7 @@ class AuditTrail:
         self._waiting: list[AuditEntry] = []
         self._wake = asyncio.Event()
         self._closing = asyncio.Event()
+        self._writing = asyncio.Lock()
         self.lost = 0
 
     def add(self, entry: AuditEntry) -> None:
@@ -54,14 +55,15 @@ class AuditTrail:
         self._wake.set()
 
     async def flush(self) -> None:
-        """Write everything that waits now."""
-        while self._waiting:
-            batch, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
-            try:
-                await self._write(batch)
-            except Exception:
-                for entry in batch:  # one that cannot be stored costs itself only
-                    await self._write_alone(entry)
+        """Write everything that waits now, and return when it is written."""
+        async with self._writing:
+            while self._waiting:
+                batch, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
+                try:
+                    await self._write(batch)
+                except Exception:
+                    for entry in batch:  # one that cannot be stored costs itself only
+                        await self._write_alone(entry)
 
     async def _write_alone(self, entry: AuditEntry) -> None:
         try:

@@ -222,8 +222,8 @@ class ExecutionHost:
 
     def waiting_calls(self, user: User, client_id: str) -> Iterator[bytes]:
         """Return the calls of front-end tools that wait for this client."""
-        for run in tuple(self._runs.values()):
-            if run.begun.user_id == user.pk and run.begun.client_id == client_id:
+        for run in self.runs_of(user.pk):
+            if run.begun.client_id == client_id:
                 yield from run.client_calls.pending()
 
     def tell_client(self, user_id: int, client_id: str, frame: bytes) -> bool:
@@ -265,6 +265,10 @@ class ExecutionHost:
     def running(self, execution_id: str) -> HostedRun | None:
         """Return a run of this process that has not ended."""
         return self._runs.get(execution_id)
+
+    def runs_of(self, user_id: int) -> list[HostedRun]:
+        """Return the runs of a person in this process that have not ended."""
+        return [run for run in self._runs.values() if run.begun.user_id == user_id]
 
     def take(self, run: HostedRun) -> None:
         """Own a run that is about to begin."""
