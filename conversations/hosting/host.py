@@ -32,6 +32,7 @@ from conversations.hosting.jobs import Found, Jobs
 from conversations.hosting.markdown import MarkdownRun
 from conversations.hosting.pictures import PICTURE_LIMITS
 from conversations.hosting.places import Places
+from conversations.hosting.pruning import prune_hourly
 from conversations.hosting.run import HostedRun
 from conversations.hosting.setup import Begun, StartRequest
 from conversations.hosting.starts import Starts
@@ -95,6 +96,7 @@ class ExecutionHost:
         loop = asyncio.get_running_loop()
         self._services.append(loop.create_task(self._heartbeat(), name="heartbeat"))
         self._services.append(loop.create_task(self._watch_sign_ins(), name="sign-ins"))
+        self._services.append(loop.create_task(prune_hourly(), name="pruning"))
         if self.par.audit_enabled:
             self._services.append(loop.create_task(self.trail.run(), name="audit"))
         self.accepting = True
@@ -105,8 +107,8 @@ class ExecutionHost:
             await self.drain(0)
         self.revocations.disconnect()
         self.trail.close()
-        heartbeat, watch, *others = self._services
-        for service in (heartbeat, watch):
+        heartbeat, watch, pruning, *others = self._services
+        for service in (heartbeat, watch, pruning):
             service.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await service
