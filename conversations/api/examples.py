@@ -45,6 +45,8 @@ ENTRY: dict[str, Any] = {
     "createdAt": "2026-12-01T10:02:00Z",
 }
 
+_AMOUNT = {"unpricedCalls": 0, "cachedTokens": 1000, "outputTokens": 90, "reasoningTokens": 0}
+
 EXAMPLES: dict[str, dict[str, Any]] = {
     "StartBody": {"agent": "demo", "input": [{"type": "text", "text": "Hello"}]},
     "Started": {"executionId": EXECUTION, "conversationId": CONVERSATION, "created": True, "modelStateReset": False},
@@ -103,5 +105,14 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         "createdAt": "2026-12-01T10:00:00Z",
         "finishedAt": "2026-12-01T10:00:02Z",
         "usage": {"inputTokens": 9, "outputTokens": 4, "totalTokens": 13},
+    },
+    "Used": {
+        "since": "2026-11-02T00:00:00Z",
+        "until": "2026-12-02T00:00:00Z",
+        "executions": 2,
+        "conversations": 1,
+        "total": {**_AMOUNT, "modelCalls": 3, "inputTokens": 1200, "cost": "0.0042"},
+        "byDay": [{**_AMOUNT, "day": "2026-12-01", "modelCalls": 3, "inputTokens": 1200, "cost": "0.0042"}],
+        "byAgent": [{**_AMOUNT, "agent": "demo", "modelCalls": 3, "inputTokens": 1200, "cost": "0.0042"}],
     },
 }
