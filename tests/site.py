@@ -33,8 +33,8 @@ class Site:
     """A server process on a free port with a database of its own; a context manager.
 
     The database is on the server that DATABASE_URL names, or SQLite in `place`. `drain` is in seconds; without `start`
-    only commands are run. `options` are further ones of `serve`, `settings`
-    environment variables. One that is `probed` can tell what it holds.
+    only commands are run, without `prepared` the database is as empty as an operator finds it. `options` are further
+    ones of `serve`, `settings` environment variables. One that is `probed` can tell what it holds.
     """
 
     def __init__(
@@ -44,6 +44,7 @@ class Site:
         pace: float,
         drain: float = 0,
         start: bool = True,
+        prepared: bool = True,
         options: Sequence[str] = (),
         probed: bool = False,
         settings: Mapping[str, str] = MappingProxyType({}),
@@ -53,6 +54,7 @@ class Site:
         self.address = f"http://127.0.0.1:{self.port}"
         self.socket_address = f"ws://127.0.0.1:{self.port}/ai/ws"
         self._starts = start
+        self._prepared = prepared
         self._program = ("-m", "tests.serve.probe") if probed else ("manage.py",)
         self._options = ("--port", str(self.port), "--drain", str(drain), *options)
         self._probe_file = place / "probe.json"
@@ -88,6 +90,9 @@ class Site:
     def _prepare(self) -> None:
         if self._database is not None:
             self._database.create()
+        if not self._prepared:
+            return
+        if self._database is not None:
             self.manage("migrate", "-v0")
             self.manage("bootstrap", "--demo")
             return
@@ -102,6 +107,12 @@ class Site:
     @property
     def sqlite(self) -> bool:
         return self._database is None
+
+    @property
+    def database_url(self) -> str:
+        """The address of the site's database on a database server."""
+        assert self._database is not None
+        return self._database.url
 
     @property
     def process(self) -> subprocess.Popen[str]:
