@@ -13,19 +13,26 @@ from unfold.decorators import action, display
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from conversations.models import ApiToken
-from conversations.models.credentials import SCOPES
+from conversations.models.credentials import SCOPES, USUAL_SCOPES
 
 
 class ApiTokenForm(forms.ModelForm[ApiToken]):
     scopes = forms.MultipleChoiceField(
         choices=[(scope, scope) for scope in SCOPES],
-        initial=list(SCOPES),
+        initial=list(USUAL_SCOPES),
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
     )
 
     class Meta:
         model = ApiToken
         fields = ["user", "name", "scopes", "expires_at"]
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or {}
+        user = data.get("user")
+        if user is not None and not user.is_staff and "admin" in data.get("scopes", ()):
+            self.add_error("scopes", "Only staff can have a token with the scope “admin”.")
+        return data
 
 
 @admin.register(ApiToken)

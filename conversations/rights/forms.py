@@ -11,8 +11,8 @@ from django.utils import timezone
 from conversations.models import ApiToken, User
 
 MOST_TOKENS = 100
-_READ = ("read", "Read: conversations, runs and usage")
-_WRITE = ("read,write", "Read and write: also start runs and change conversations")
+_READ = ("read", "Read")
+_WRITE = ("read,write", "Read and write")
 _ADMIN = ("read,write,admin", "Read, write and administer")
 _LIFETIMES = (("7", "A week"), ("30", "30 days"), ("90", "90 days"), ("365", "A year"), ("", "Until it is revoked"))
 

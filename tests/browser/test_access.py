@@ -55,7 +55,7 @@ def test_a_chat_has_no_known_barrier(open_page: OpenPage, scheme: Scheme) -> Non
 
 
 @pytest.mark.parametrize(
-    "path", ["/accounts/password/change/", "/accounts/email/", "/accounts/2fa/", "/accounts/logout/"]
+    "path", ["/accounts/password/change/", "/accounts/email/", "/accounts/2fa/", "/accounts/logout/", "/account/data/"]
 )
 def test_the_account_pages_have_no_known_barrier(open_page: OpenPage, path: str) -> None:
     assert faults(open_page(path)) == []

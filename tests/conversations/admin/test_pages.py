@@ -172,6 +172,16 @@ def test_a_token_made_here_is_shown_once_and_works(admin: Client, user: User) ->
     assert admin.post(f"/admin/conversations/apitoken/{row.pk}/change/", {"name": "x"}).status_code == 403
 
 
+def test_only_staff_gets_a_token_that_administers(admin: Client, user: User) -> None:
+    form = {"user": str(user.pk), "name": "script", "scopes": ["admin"], "expires_at_0": "", "expires_at_1": ""}
+    response = admin.post("/admin/conversations/apitoken/add/", form)
+    assert "Only staff can have" in response.content.decode()
+    assert not ApiToken.objects.exists()
+    User.objects.filter(pk=user.pk).update(is_staff=True)
+    assert admin.post("/admin/conversations/apitoken/add/", form).status_code == 302
+    assert ApiToken.objects.get().scopes == ["admin"]
+
+
 def test_tokens_are_revoked_from_the_list(admin: Client) -> None:
     row = ApiTokenFactory()
     admin.post("/admin/conversations/apitoken/", {"action": "revoke", "_selected_action": [str(row.pk)]})

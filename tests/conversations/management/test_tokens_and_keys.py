@@ -52,6 +52,7 @@ def test_what_cannot_be_done_is_said() -> None:
         ("joe", {"scopes": "root"}, "'root'"),
         ("joe", {"scopes": "read, root"}, "'root'"),
         ("joe", {"scopes": " , "}, "needs a scope"),
+        ("joe", {"scopes": "read,admin"}, "for staff"),
         ("joe", {"days": 0}, "from 1 to 36500"),
         ("joe", {"days": -3}, "from 1 to 36500"),
         ("joe", {"days": 9_999_999}, "from 1 to 36500"),

@@ -61,7 +61,7 @@ def test_a_token_is_shown_once_and_works(here: Client, user: User) -> None:
     answer = here.post("/account/data/tokens/", TOKEN)
     assert answer.status_code == 200
     assert "no-store" in answer["Cache-Control"]
-    found = re.search(r'value="(par_[^"]+)"', answer.content.decode())
+    found = re.search(r">(par_[^<]+)</textarea>", answer.content.decode())
     assert found is not None
     row = ApiToken.find(found[1])
     assert row is not None
