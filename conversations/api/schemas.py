@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from datetime import date, datetime
-from decimal import Decimal
+from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -269,48 +268,6 @@ class ExecutionRow(Value):
     created_at: datetime
     finished_at: datetime | None
     usage: Usage | None
-
-
-class Amount(Value):
-    """Model calls and what they took; `cost` is in US dollars and leaves out the `unpriced_calls`.
-
-    `cached_tokens` are part of the input, `reasoning_tokens` of the output.
-    """
-
-    model_calls: int
-    unpriced_calls: int
-    input_tokens: int
-    cached_tokens: int
-    output_tokens: int
-    reasoning_tokens: int
-    cost: Decimal
-
-
-class UsedInDay(Amount):
-    """What was used in one day of UTC."""
-
-    day: date
-
-
-class UsedByAgent(Amount):
-    """What was used with one agent; null for agents that there are no more."""
-
-    agent: str | None
-
-
-class Used(Value):
-    """What the caller has used from `since` until before `until`.
-
-    `executions` and `conversations` are those of the time that still exist.
-    """
-
-    since: datetime
-    until: datetime
-    executions: int
-    conversations: int
-    total: Amount
-    by_day: tuple[UsedInDay, ...]
-    by_agent: tuple[UsedByAgent, ...]
 
 
 class Problem(Value):

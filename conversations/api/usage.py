@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Annotated, Any
 
@@ -17,11 +17,11 @@ from pydantic import AwareDatetime
 
 from agent.models import UsageRecord
 from agent.runtime.exceptions import InvalidArgument
+from agent.runtime.messages import Value
 from conversations.api import schemas
-from conversations.api.auth import SessionOrBearer, credential
+from conversations.api.auth import READ, credential
 from conversations.models import Execution, User
 
-READ = SessionOrBearer("read")
 REFUSED = {frozenset({400, 401, 403, 429}): schemas.ErrorBody}
 USUAL, LONGEST = timedelta(days=30), timedelta(days=366)
 _YEARS = range(2000, 2200)
@@ -29,10 +29,52 @@ _YEARS = range(2000, 2200)
 router = Router(tags=["usage"])
 
 
+class Amount(Value):
+    """Model calls and what they took; `cost` is in US dollars and leaves out the `unpriced_calls`.
+
+    `cached_tokens` are part of the input, `reasoning_tokens` of the output.
+    """
+
+    model_calls: int
+    unpriced_calls: int
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    reasoning_tokens: int
+    cost: Decimal
+
+
+class UsedInDay(Amount):
+    """What was used in one day of UTC."""
+
+    day: date
+
+
+class UsedByAgent(Amount):
+    """What was used with one agent; null for agents that there are no more."""
+
+    agent: str | None
+
+
+class Used(Value):
+    """What the caller has used from `since` until before `until`.
+
+    `executions` and `conversations` are those of the time that still exist.
+    """
+
+    since: datetime
+    until: datetime
+    executions: int
+    conversations: int
+    total: Amount
+    by_day: tuple[UsedInDay, ...]
+    by_agent: tuple[UsedByAgent, ...]
+
+
 @router.get(
     "",
     auth=READ,
-    response={200: schemas.Used, **REFUSED},
+    response={200: Used, **REFUSED},
     by_alias=True,
     summary="What you have used, by day and agent",
 )
@@ -40,7 +82,7 @@ async def get_usage(
     request: HttpRequest,
     since: Annotated[AwareDatetime | None, Query(description="The first moment; 30 days before `until`.")] = None,
     until: Annotated[AwareDatetime | None, Query(description="The moment after the last one; now.")] = None,
-) -> schemas.Used:
+) -> Used:
     """At most 366 days; the days are those of UTC. A call whose provider counted no tokens counts as a call only."""
     end = until or timezone.now()
     start = since or _checked(end) - USUAL
@@ -60,19 +102,19 @@ def _checked(moment: datetime) -> datetime:
     return moment.astimezone(UTC)
 
 
-def _used(user: User, since: datetime, until: datetime) -> schemas.Used:
+def _used(user: User, since: datetime, until: datetime) -> Used:
     period = Q(created_at__gte=since, created_at__lt=until)
     calls = UsageRecord.objects.filter(period, user=user).order_by()
     by_day: Iterable[dict[str, Any]] = _summed(calls.annotate(day=TruncDate("created_at", tzinfo=UTC)), "day")
     by_agent: Iterable[dict[str, Any]] = _summed(calls.annotate(slug=F("agent__slug")), "slug")
     runs = Execution.objects.filter(period, user=user).order_by()
     counted = runs.aggregate(executions=Count("pk"), conversations=Count("conversation", distinct=True))
-    return schemas.Used(
+    return Used(
         since=since,
         until=until,
         total=_amount(calls.aggregate(**_sums())),
-        by_day=tuple(schemas.UsedInDay(day=row.pop("day"), **_amount(row).model_dump()) for row in by_day),
-        by_agent=tuple(schemas.UsedByAgent(agent=row.pop("slug"), **_amount(row).model_dump()) for row in by_agent),
+        by_day=tuple(UsedInDay(day=row.pop("day"), **_amount(row).model_dump()) for row in by_day),
+        by_agent=tuple(UsedByAgent(agent=row.pop("slug"), **_amount(row).model_dump()) for row in by_agent),
         **counted,
     )
 
@@ -93,8 +135,8 @@ def _sums() -> dict[str, Any]:
     }
 
 
-def _amount(row: dict[str, Any]) -> schemas.Amount:
-    return schemas.Amount(
+def _amount(row: dict[str, Any]) -> Amount:
+    return Amount(
         model_calls=row["model_calls"],
         unpriced_calls=row["unpriced_calls"],
         input_tokens=row["input"],

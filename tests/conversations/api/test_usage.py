@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from agent.models import AgentProfile, UsageRecord
 from agent.runtime.ids import uuid7
-from conversations.api import schemas
+from conversations.api.usage import Used
 from conversations.models import ApiToken, Execution, User
 from tests.factories import AgentProfileFactory, ConversationFactory, ExecutionFactory, UserFactory
 
@@ -43,10 +43,10 @@ def get(user: User, query: str = "", *scopes: str) -> Any:
     return Client().get(f"/ai/usage{query}", headers={"Authorization": f"Bearer {token}"})
 
 
-def used(user: User, since: str = "2026-02-01T00:00:00Z", until: str = "2026-04-01T00:00:00Z") -> schemas.Used:
+def used(user: User, since: str = "2026-02-01T00:00:00Z", until: str = "2026-04-01T00:00:00Z") -> Used:
     answer = get(user, f"?since={since.replace('+', '%2B')}&until={until}")
     assert answer.status_code == 200, answer.content
-    return schemas.Used.from_wire(answer.json())
+    return Used.from_wire(answer.json())
 
 
 def test_calls_are_summed_by_day_and_agent(user: User, agent: AgentProfile) -> None:
@@ -79,7 +79,7 @@ def test_moments_have_an_offset_and_days_are_those_of_utc(user: User, agent: Age
 def test_without_a_question_it_is_the_last_thirty_days(user: User, agent: AgentProfile) -> None:
     call(user, agent, timezone.now() - timedelta(days=29))
     call(user, agent, timezone.now() - timedelta(days=31))
-    found = schemas.Used.from_wire(get(user).json())
+    found = Used.from_wire(get(user).json())
     assert found.total.model_calls == 1
     assert found.until - found.since == timedelta(days=30)
 
