@@ -13,6 +13,7 @@ from asgiref.sync import sync_to_async
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.db import connection
+from django.test import Client
 from pytest_django import Settings
 
 from agent.governance import audit
@@ -137,6 +138,14 @@ def test_closing_an_account_is_written_down(user: User) -> None:
     pk = user.pk
     close_account(user)
     assert AuditRecord.objects.get(event="account-closed").user_id == pk
+
+
+def test_the_records_of_a_closed_account_can_be_read_in_the_admin(client: Client, user: User) -> None:
+    client.force_login(UserFactory.create(is_staff=True, is_superuser=True))
+    close_account(user)
+    record = AuditRecord.objects.get(event="tool-call-started")
+    for path in ("auditrecord/", f"auditrecord/{record.pk}/change/", "usagerecord/"):
+        assert client.get(f"/admin/agent/{path}").status_code == 200, path
 
 
 def test_closing_touches_nobody_else(user: User) -> None:
