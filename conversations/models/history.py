@@ -50,7 +50,8 @@ class Conversation(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.title or str(self.pk)
+        """Never the title, which says what was spoken of: this stands in lists, links and logs."""
+        return f"Conversation …{self.pk.hex[-8:]}"
 
 
 class RevisionKind(models.TextChoices):
@@ -88,6 +89,7 @@ class Revision(models.Model):
 
     class Meta:
         ordering = ["conversation", "-number"]
+        permissions = [("view_model_state", "Can view what a model keeps for itself")]
         constraints = [
             models.UniqueConstraint(fields=["conversation", "number"], name="revision_number_once"),
         ]
