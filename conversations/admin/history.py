@@ -27,6 +27,7 @@ from conversations.store import load_context
 
 ROWS_SHOWN = 100
 MESSAGES_SHOWN = 100
+DETAILS = ["pinned", "archived", "temporary", "tags_json", "external_id", "created_at", "updated_at"]
 VIEW_STATE = "conversations.view_model_state"
 BODIES = ("context", "model_state", "model_context", "usage", "outcome")
 
@@ -42,9 +43,10 @@ class ConversationAdmin(ReadingAdmin):
     show_full_result_count = False
     open_columns = frozenset({"id", "owner", "agent", "archived", "pinned", "temporary"})
     change_form_outer_after_template = "admin/conversations/tree.html"
+    tags_json = JsonColumn("tags")
     fieldsets = [
         (None, {"fields": ["id", "title", "owner", "agent", "version", "head_link", "execution_list"]}),
-        ("Details", {"fields": ["pinned", "archived", "temporary", "tags", "external_id", "created_at", "updated_at"]}),
+        ("Details", {"fields": DETAILS, "classes": ["collapse"]}),
     ]
 
     def conversation_of(self, row: Conversation) -> Conversation:

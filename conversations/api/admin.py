@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 from asgiref.sync import sync_to_async
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
 
-from agent.runtime.messages import Value
 from conversations import store
 from conversations.api.auth import ADMIN, credential
-from conversations.api.schemas import REFUSED, ConversationRow
+from conversations.api.schemas import REFUSED, ConversationRow, Owner, ReadConversation
 from conversations.api.serving import json_answer
 from conversations.exceptions import AdminForbidden, ConversationNotFound
 from conversations.models import Conversation, User
@@ -23,21 +22,6 @@ router = Router(tags=["administration"])
 Reason = Annotated[
     str, Query(description=f"Why, in {SHORTEST_REASON} to {LONGEST_REASON} characters; kept in the audit log.")
 ]
-
-
-class Owner(Value):
-    """Whose conversation it is."""
-
-    id: int
-    email: str
-
-
-class ReadConversation(Value):
-    """A conversation that an administrator reads; what the model keeps for itself stays on the server."""
-
-    conversation: ConversationRow
-    owner: Owner
-    messages: tuple[dict[str, Any], ...]
 
 
 @router.get(
