@@ -22,7 +22,7 @@ from django.contrib.sessions.models import Session
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
-from conversations.exceptions import Forbidden, Unauthorized, WrongOrigin
+from conversations.exceptions import AdminForbidden, Forbidden, Unauthorized, WrongOrigin
 from conversations.models import ApiToken, SignIn, SocketTicket, User
 
 Origin = tuple[str, str | None, int | None]
@@ -42,11 +42,11 @@ class Credential:
     session_key: str | None = None
 
     def demand(self, scope: str) -> None:
-        """Raise `Forbidden` without this scope; `admin` is for staff, whatever a token says."""
+        """Raise `Forbidden` without this scope, `AdminForbidden` for `admin` unless somebody is staff (R153)."""
+        if scope == "admin" and not self.user.is_staff:
+            raise AdminForbidden("this is for staff")
         if scope not in self.scopes:
             raise Forbidden(f"this token lacks the scope {scope!r}")
-        if scope == "admin" and not self.user.is_staff:
-            raise Forbidden("this is for staff")
 
     def holds(self) -> bool:
         """Return whether the token or session is still good; reads the database."""

@@ -11,6 +11,7 @@ AgentError                        from agent.runtime
 ├── Unauthorized                  AUTH_REQUIRED: the account is closed or the sign-in is over
 ├── WrongOrigin                   FORBIDDEN: a cookie from a page that is not the site's
 ├── Forbidden                     FORBIDDEN: the credentials do not reach that far
+├── AdminForbidden                ADMIN_FORBIDDEN: this is for staff, or for staff with a permission
 ├── RateLimited                   RATE_LIMITED: too many commands
 ├── Draining                      DRAINING: this process takes no new runs
 ├── NotServed                     NOT_SERVED: this process runs no agents
@@ -22,6 +23,7 @@ from __future__ import annotations
 from agent.runtime.exceptions import AgentError, ConversationConflict, ConversationNotFound, CorruptRevision
 
 __all__ = [
+    "AdminForbidden",
     "AgentNotFound",
     "ConversationConflict",
     "ConversationNotFound",
@@ -72,6 +74,12 @@ class Forbidden(AgentError):
     """Raised when somebody is known, but the scopes of their token do not cover what they ask for."""
 
     code = "FORBIDDEN"
+
+
+class AdminForbidden(AgentError):
+    """Raised when somebody asks for what is for staff, or staff for what they have no permission for (R153)."""
+
+    code = "ADMIN_FORBIDDEN"
 
 
 class RateLimited(AgentError):

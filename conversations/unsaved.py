@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from agent.runtime.messages import AgentMessage
+from conversations.exceptions import CorruptRevision
 from conversations.models import Conversation, Execution, ExecutionStatus, Revision
 from conversations.store import Path
 from conversations.words import Notice, cancellation, failure
@@ -30,7 +31,10 @@ class UnsavedTurn:
 
 
 def unsaved_turns(conversation: Conversation, path: Path) -> list[UnsavedTurn]:
-    """Return the newest unsaved turns that began on this path, in order of time, with at most three queries."""
+    """Return the newest unsaved turns that began on this path, in order of time, with at most three queries.
+
+    Raises `CorruptRevision`.
+    """
     ends = _ends(path)
     newest = (
         Execution.objects.filter(conversation=conversation, revision=None)
@@ -55,7 +59,10 @@ def unsaved_turns(conversation: Conversation, path: Path) -> list[UnsavedTurn]:
     kept = _kept({beside for _, _, beside, kept, *_ in found if kept})
     turns = []
     for pk, base, beside, stays, status, code, message, outcome, transcript, given, partial in found:
-        said = tuple(AgentMessage.from_wire(each) for each in transcript or [given])
+        try:
+            said = tuple(AgentMessage.from_wire(each) for each in transcript or [given])
+        except (TypeError, ValueError) as error:
+            raise CorruptRevision(f"what execution {pk} said cannot be read") from error
         begun = _begun(said, partial)
         if status == ExecutionStatus.CANCELLED:
             notice = cancellation((outcome or {}).get("reason", ""), begun=begun)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any, cast
 from uuid import UUID
 
@@ -14,12 +15,15 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
 from agent.models import AgentProfile
+from conversations.exceptions import CorruptRevision
 from conversations.listing import conversations_of, listing
 from conversations.models import OneTimeLink, User
 from conversations.store import load_path
 from conversations.transcript import blank_blocks, blank_messages, history
 from conversations.unsaved import unsaved_turns
 from conversations.words import for_script
+
+logger = logging.getLogger("conversations.views")
 
 MESSAGES_SHOWN = 60
 MOST_MESSAGES_SHOWN = 10_000
@@ -48,16 +52,20 @@ def new_chat(request: HttpRequest) -> HttpResponse:
 def conversation(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Show a conversation of one's own; anybody else's is as unknown as one that does not exist."""
     row = get_object_or_404(conversations_of(_user(request)).select_related("agent", "head"), pk=pk)
-    path = load_path(row, row.head)
-    messages = path.context.messages
-    outcome = row.head.outcome if row.head is not None else None
-    shown = history(
-        messages,
-        row.agent.name,
-        limit=_limit(request),
-        unsaved=unsaved_turns(row, path),
-        cut_off=outcome is not None and outcome["type"] == "max-tokens",
-    )
+    try:
+        path = load_path(row, row.head)
+        messages = path.context.messages
+        outcome = row.head.outcome if row.head is not None else None
+        shown = history(
+            messages,
+            row.agent.name,
+            limit=_limit(request),
+            unsaved=unsaved_turns(row, path),
+            cut_off=outcome is not None and outcome["type"] == "max-tokens",
+        )
+    except CorruptRevision as error:
+        logger.error("conversation %s cannot be shown: %s", row.pk, error.message)
+        return _chat(request, {"conversation": row, "agent": None, "damage": error})
     more = {"history": shown, "show_more": len(messages) - shown.earlier + MESSAGES_SHOWN}
     return _chat(request, {"conversation": row, "agent": row.agent, **more})
 

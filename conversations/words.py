@@ -36,6 +36,7 @@ WORDS: Mapping[str, str] = MappingProxyType(
         "AGENT_NOT_FOUND": "This agent is not there any more, or not open to you.",
         "AUTH_REQUIRED": "You are not signed in any more. Sign in again.",
         "FORBIDDEN": "You may not do this.",
+        "ADMIN_FORBIDDEN": "This is for administrators.",
         "INVALID_STATE": "This is not possible now.",
         "INVALID_ARGUMENT": "The server cannot use this.",
         "MESSAGE_TOO_LARGE": "The message is too long for the server.",

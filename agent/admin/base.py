@@ -15,6 +15,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.admin import ModelAdmin
 
+from agent.runtime.exceptions import CorruptRevision
+
 
 class ReadOnlyAdmin(ModelAdmin):
     """Shows what nobody may change by hand."""
@@ -74,7 +76,10 @@ class JsonColumn:
         self.__name__ = f"{name}_json"
 
     def __call__(self, row: models.Model) -> SafeString | str:
-        return readable_json(getattr(row, self.name))
+        try:
+            return readable_json(getattr(row, self.name))
+        except CorruptRevision as error:
+            return f"It cannot be read: {error.message}."
 
 
 def readable_json(value: Any) -> SafeString | str:

@@ -1,3 +1,4 @@
+from conversations.admin.audit import GuardedAuditRecordAdmin
 from conversations.admin.credentials import ApiTokenAdmin
 from conversations.admin.executions import ExecutionAdmin, HostProcessAdmin
 from conversations.admin.history import ConversationAdmin, RevisionAdmin
@@ -9,6 +10,7 @@ __all__ = [
     "EmailAddressAdmin",
     "ExecutionAdmin",
     "GroupAdmin",
+    "GuardedAuditRecordAdmin",
     "HostProcessAdmin",
     "RevisionAdmin",
     "SecondFactorAdmin",

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from unfold.decorators import display
 from unfold.paginator import InfinitePaginator
 
-from agent.admin.base import JsonColumn, ReadOnlyAdmin, link_to
-from conversations.admin.messages import readable_partial, readable_wire
+from agent.admin.base import JsonColumn, ReadOnlyAdmin, link_to, readable_json
+from conversations.admin.history import VIEW_STATE
+from conversations.admin.messages import readable_partial, readable_wire, without_state
+from conversations.admin.reading import ReadingAdmin
+from conversations.exceptions import CorruptRevision
 from conversations.models import Execution, ExecutionStatus, HostProcess
 
 _COLOURS = {
@@ -22,11 +29,13 @@ _COLOURS = {
 
 
 @admin.register(Execution)
-class ExecutionAdmin(ReadOnlyAdmin):
+class ExecutionAdmin(ReadingAdmin):
     list_display = ["created_at", "conversation", "agent", "user", "state", "error_code", "duration"]
     list_filter = ["status", "agent"]
     list_select_related = ["conversation", "agent", "user"]
-    search_fields = ["id", "conversation__id", "user__email"]
+    search_fields = ["id"]
+    search_help_text = "The full id of an execution or its conversation, or a part of the person's address"
+    open_columns = frozenset({"id", "conversation", "agent", "user", "status", "host", "created_at"})
     ordering = ["-created_at", "-id"]
     paginator = InfinitePaginator
     show_full_result_count = False
@@ -37,20 +46,36 @@ class ExecutionAdmin(ReadOnlyAdmin):
     interrupt_json = JsonColumn("interrupt")
     calls_json = JsonColumn("calls")
     model_context_json = JsonColumn("model_context")
-    fieldsets = [
-        (None, {"fields": ["id", "conversation_link", "agent", "user", "trace_id", "request_id", "client_id"]}),
-        ("State", {"fields": ["state", "outcome_json", "error_code", "error_message", "retryable", "revision_link"]}),
-        ("Times", {"fields": ["created_at", "started_at", "finished_at", "duration", "cancel_requested_at"]}),
-        ("What was asked", {"fields": ["input_messages", "base_link", "base_version", "limits_json"]}),
-        ("Not part of the conversation", {"fields": ["transcript_messages", "partial_message", "model_context_json"]}),
-        ("While it runs", {"fields": ["interrupt_json", "calls_json", "last_seq", "host", "usage_json"]}),
-    ]
+
+    def get_fieldsets(self, request: HttpRequest, obj: Execution | None = None) -> Any:
+        context = "model_context_json" if request.user.has_perm(VIEW_STATE) else "model_context_light"
+        state = ["state", "outcome_json", "error_code", "error_message", "retryable", "revision_link"]
+        return [
+            (None, {"fields": ["id", "conversation_link", "agent", "user", "trace_id", "request_id", "client_id"]}),
+            ("State", {"fields": state}),
+            ("Times", {"fields": ["created_at", "started_at", "finished_at", "duration", "cancel_requested_at"]}),
+            ("What was asked", {"fields": ["kind", "input_messages", "base_link", "base_version", "limits_json"]}),
+            ("Not part of the conversation", {"fields": ["transcript_messages", "partial_message", context]}),
+            ("While it runs", {"fields": ["interrupt_json", "calls_json", "last_seq", "host", "usage_json"]}),
+        ]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Execution]:
         rows: QuerySet[Execution] = super().get_queryset(request)
         match = request.resolver_match
         listed = match is not None and match.url_name == "conversations_execution_changelist"
         return rows.defer("input", "transcript", "partial", "model_context") if listed else rows
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Execution], search_term: str
+    ) -> tuple[QuerySet[Execution], bool]:
+        term = search_term.strip()
+        if not term:
+            return queryset, False
+        try:
+            pk = UUID(term)
+        except ValueError:
+            return queryset.filter(user__email__icontains=term), False
+        return queryset.filter(Q(pk=pk) | Q(conversation=pk)), False
 
     @display(description="status", ordering="status", label=_COLOURS)
     def state(self, row: Execution) -> str:
@@ -76,15 +101,26 @@ class ExecutionAdmin(ReadOnlyAdmin):
 
     @display(description="input")
     def input_messages(self, row: Execution) -> SafeString | str:
-        return readable_wire([row.input] if row.input else [])
+        return _shown(lambda: readable_wire([row.input] if row.input else []))
 
     @display(description="messages")
     def transcript_messages(self, row: Execution) -> SafeString | str:
-        return readable_wire(row.transcript)
+        return _shown(lambda: readable_wire(row.transcript))
 
     @display(description="was being written")
     def partial_message(self, row: Execution) -> SafeString | str:
-        return readable_partial(row.partial)
+        return _shown(lambda: readable_partial(row.partial))
+
+    @display(description="model context")
+    def model_context_light(self, row: Execution) -> SafeString | str:
+        return _shown(lambda: readable_json(without_state(row.model_context)))
+
+
+def _shown(show: Callable[[], SafeString | str]) -> SafeString | str:
+    try:
+        return show()
+    except CorruptRevision as error:
+        return f"It cannot be read: {error.message}."
 
 
 @admin.register(HostProcess)

@@ -80,6 +80,22 @@ def readable_wire(messages: list[dict[str, object]]) -> SafeString | str:
     """Return stored messages as `readable_messages` does; what cannot be read is shown as JSON."""
     try:
         return readable_messages([AgentMessage.from_wire(message) for message in messages])
-    except ValueError:
+    except (TypeError, ValueError):
         text = json.dumps(messages, ensure_ascii=False, indent=2)
         return format_html('<pre class="par-json">{}</pre>', text)
+
+
+def readable_state(state: Any) -> str:
+    """Return format and size of a model state, and nothing of what is in it."""
+    if state is None:
+        return "–"
+    size = len(json.dumps(state, ensure_ascii=False).encode("utf-8", "replace"))
+    kind = state.get("format") if isinstance(state, Mapping) else None
+    return f"{kind or 'without a format'}, {size:,} bytes"
+
+
+def without_state(model_context: Any) -> Any:
+    """Return a stored model context with format and size in the place of the model state."""
+    if not isinstance(model_context, Mapping):
+        return None if model_context is None else "not shown"
+    return {**model_context, "modelState": readable_state(model_context.get("modelState"))}

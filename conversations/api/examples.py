@@ -65,6 +65,11 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "ConversationHead": {"conversation": ROW},
     "ConversationList": {"conversations": [ROW], "nextCursor": None},
     "ConversationSnapshot": {"conversation": ROW, "context": CONTEXT},
+    "ReadConversation": {
+        "conversation": ROW,
+        "owner": {"id": 7, "email": "ada@example.org"},
+        "messages": CONTEXT["messages"],
+    },
     "NewConversation": {"title": "Plans", "agent": "demo"},
     "SaveBody": {"title": "Hello", "revision": 2, "context": CONTEXT},
     "PatchBody": {"title": "The weather", "pinned": True, "tags": ["weather"]},

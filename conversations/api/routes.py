@@ -10,6 +10,7 @@ from ninja import NinjaAPI
 from ninja.openapi.schema import OpenAPISchema
 
 from agent.models import AgentProfile
+from conversations.api.admin import router as administration
 from conversations.api.auth import READ, credential
 from conversations.api.conversations import router as conversations
 from conversations.api.errors import install
@@ -35,6 +36,7 @@ class DocumentedAPI(NinjaAPI):
 
 api = DocumentedAPI(title="PAR", version="1", urls_namespace="par-api", docs_url=None, auth=READ, parser=JsonParser())
 install(api)
+api.add_router("/admin", administration)
 api.add_router("/conversations", conversations)
 api.add_router("/conversations", revisions)
 api.add_router("/executions", executions)

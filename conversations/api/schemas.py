@@ -75,6 +75,21 @@ class ConversationSnapshot(Value):
     context: Context
 
 
+class Owner(Value):
+    """Whose conversation it is."""
+
+    id: int
+    email: str
+
+
+class ReadConversation(Value):
+    """A conversation that an administrator reads; what the model keeps for itself stays on the server."""
+
+    conversation: ConversationRow
+    owner: Owner
+    messages: tuple[dict[str, Any], ...]
+
+
 class RevisionEntry(Value):
     """A revision without its messages; `preview` is the beginning of what a person said in it, if anybody did."""
 

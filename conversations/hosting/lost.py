@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import cast
 
 from django.db import connection
@@ -33,14 +33,12 @@ def end_lost_runs(process: HostProcess, running: Collection[str] = ()) -> list[E
     A row of this `process` that has long been live and is not among `running` is one that it lost itself.
     """
     now = timezone.now()
-    gone = Q(host=None) | Q(host__heartbeat_at__lt=now - LOST_AFTER) | Q(host__stopped_at__lte=now)
-    if connection.vendor == "sqlite":  # this process is the only one
-        gone = Q()
+    lost = Q() if connection.vendor == "sqlite" else gone(now)  # on SQLite this process is the only one
     mine = Q(host=process)
     strayed = mine & Q(started_at__lt=now - STRAYED_AFTER) & ~Q(pk__in=running)
     live = Execution.objects.filter(status__in=LIVE).select_related("host", "agent", "revision")
     ended: list[ExecutionState] = []
-    for execution in live.filter((~mine | Q(host=None)) & gone | strayed):
+    for execution in live.filter((~mine | Q(host=None)) & lost | strayed):
         try:
             _end(execution)
         except ExecutionLost:
@@ -49,6 +47,11 @@ def end_lost_runs(process: HostProcess, running: Collection[str] = ()) -> list[E
     if ended:
         logger.warning("%d runs were lost with their process", len(ended))
     return ended
+
+
+def gone(now: datetime) -> Q:
+    """Return the condition of executions whose process does not live any more."""
+    return Q(host=None) | Q(host__heartbeat_at__lt=now - LOST_AFTER) | Q(host__stopped_at__lte=now)
 
 
 def _end(execution: Execution) -> None:

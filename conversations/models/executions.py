@@ -12,6 +12,7 @@ from django.db import models
 from agent.models import AgentProfile
 from agent.runtime.ids import uuid7
 from conversations.models.history import Conversation, Revision, RevisionKind
+from conversations.models.stored import StoredJSON
 
 
 class ExecutionStatus(models.TextChoices):
@@ -121,20 +122,20 @@ class Execution(models.Model):
     )
     beside = models.ForeignKey(Revision, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
     kept = models.PositiveIntegerField(default=0, db_default=0)
-    input: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict)
+    input: StoredJSON[dict[str, Any], dict[str, Any]] = StoredJSON(default=dict)
     model_state_reset = models.BooleanField(default=False, db_default=False)
     status = models.CharField(max_length=16, choices=ExecutionStatus, default=ExecutionStatus.PENDING)
-    outcome: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(null=True)
+    outcome: StoredJSON[dict[str, Any] | None, dict[str, Any] | None] = StoredJSON(null=True)
     error_code = models.CharField(max_length=64, blank=True)
     error_message = models.TextField(blank=True)
     retryable = models.BooleanField(default=False)
-    transcript: models.JSONField[list[dict[str, Any]], list[dict[str, Any]]] = models.JSONField(default=list)
-    calls: models.JSONField[dict[str, str], dict[str, str]] = models.JSONField(default=dict)
-    partial: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(null=True)
-    model_context: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(null=True)
-    interrupt: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(null=True)
-    limits: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict)
-    usage: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(null=True)
+    transcript: StoredJSON[list[dict[str, Any]], list[dict[str, Any]]] = StoredJSON(default=list)
+    calls: StoredJSON[dict[str, str], dict[str, str]] = StoredJSON(default=dict)
+    partial: StoredJSON[dict[str, Any] | None, dict[str, Any] | None] = StoredJSON(null=True)
+    model_context: StoredJSON[dict[str, Any] | None, dict[str, Any] | None] = StoredJSON(null=True)
+    interrupt: StoredJSON[dict[str, Any] | None, dict[str, Any] | None] = StoredJSON(null=True)
+    limits: StoredJSON[dict[str, Any], dict[str, Any]] = StoredJSON(default=dict)
+    usage: StoredJSON[dict[str, Any] | None, dict[str, Any] | None] = StoredJSON(null=True)
     last_seq = models.PositiveBigIntegerField(default=0)
     revision = models.ForeignKey(Revision, on_delete=models.SET_NULL, null=True, blank=True, related_name="executions")
     host = models.ForeignKey(HostProcess, on_delete=models.SET_NULL, null=True, blank=True, related_name="executions")

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from agent.models import AgentProfile
 from agent.runtime.ids import uuid7
+from conversations.models.stored import StoredJSON
 
 TITLE_LENGTH = 256
 LABEL_LENGTH = 100
@@ -33,7 +34,7 @@ class Conversation(models.Model):
     head_version = models.PositiveBigIntegerField(default=0)
     pinned = models.BooleanField(default=False)
     archived = models.BooleanField(default=False)
-    tags: models.JSONField[list[str], list[str]] = models.JSONField(default=list, blank=True)
+    tags: StoredJSON[list[str], list[str]] = StoredJSON(default=list, blank=True)
     temporary = models.BooleanField(default=False, help_text="Whether it goes by itself after a while.")
     external_id = models.CharField(
         max_length=200, null=True, blank=True, help_text="What it was called where it was imported from."
@@ -49,7 +50,8 @@ class Conversation(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.title or str(self.pk)
+        """Never the title, which says what was spoken of: this stands in lists, links and logs."""
+        return f"Conversation …{self.pk.hex[-8:]}"
 
 
 class RevisionKind(models.TextChoices):
@@ -78,15 +80,16 @@ class Revision(models.Model):
     kind = models.CharField(max_length=16, choices=RevisionKind, default=RevisionKind.TURN)
     label = models.CharField(max_length=LABEL_LENGTH, blank=True)
     keyframe = models.BooleanField(default=False)
-    context: models.JSONField[list[dict[str, Any]], list[dict[str, Any]]] = models.JSONField(default=list)
-    model_state: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(null=True)
-    model_context: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict)
-    usage: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(null=True)
-    outcome: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(null=True)
+    context: StoredJSON[list[dict[str, Any]], list[dict[str, Any]]] = StoredJSON(default=list)
+    model_state: StoredJSON[dict[str, Any] | None, dict[str, Any] | None] = StoredJSON(null=True)
+    model_context: StoredJSON[dict[str, Any], dict[str, Any]] = StoredJSON(default=dict)
+    usage: StoredJSON[dict[str, Any] | None, dict[str, Any] | None] = StoredJSON(null=True)
+    outcome: StoredJSON[dict[str, Any] | None, dict[str, Any] | None] = StoredJSON(null=True)
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
         ordering = ["conversation", "-number"]
+        permissions = [("view_model_state", "Can view what a model keeps for itself")]
         constraints = [
             models.UniqueConstraint(fields=["conversation", "number"], name="revision_number_once"),
         ]

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Case, F, JSONField, When
+from django.db.models import Case, F, When
 
 from agent.runtime.messages import AgentMessage, Context, ModelContext
 from conversations.exceptions import CorruptRevision
 from conversations.models import Conversation, Revision
+from conversations.models.stored import StoredJSON
+from conversations.store.integrity import check_path, stored_messages, stored_model_context
 
 NOTHING = ModelContext(model_state=None)
 
@@ -58,10 +60,10 @@ def load_path(conversation: Conversation, tip: Revision | None) -> Path:
         return Path()
     rows = Revision.objects.filter(conversation=conversation).order_by()
     light = {row[0]: row[1:] for row in rows.values_list("pk", "parent_id", "keyframe", "number")}
-    path = _path(light, tip.pk)
+    path = _path(light, tip)
     # One body of the whole path carries the state: the tip's.
     at_tip: dict[str, Any] = {
-        f"tip_{name}": Case(When(pk=tip.pk, then=F(name)), output_field=JSONField())
+        f"tip_{name}": Case(When(pk=tip.pk, then=F(name)), output_field=StoredJSON())
         for name in ("model_state", "model_context")
     }
     found = rows.filter(pk__range=(path[-1], tip.pk)).annotate(**at_tip)
@@ -69,28 +71,28 @@ def load_path(conversation: Conversation, tip: Revision | None) -> Path:
     steps = []
     for pk in reversed(path):
         parent_id, keyframe, number = light[pk]
-        try:
-            public_id, stored, *_ = bodies[pk]
-            messages = tuple(map(AgentMessage.from_wire, stored))
-        except (KeyError, TypeError, ValueError) as error:
-            raise CorruptRevision(f"the messages of revision {number} cannot be read") from error
-        steps.append(Step(pk, public_id, parent_id, number, keyframe, messages))
+        if pk not in bodies:  # deleted between the two queries
+            raise CorruptRevision(f"revision {number} is missing")
+        public_id, stored, *_ = bodies[pk]
+        steps.append(Step(pk, public_id, parent_id, number, keyframe, stored_messages(stored, number)))
+    check_path((step.number, step.messages) for step in steps)
     *_, state, rest = bodies[tip.pk]
-    try:
-        model_context = ModelContext.from_wire({**rest, "modelState": state})
-    except (TypeError, ValueError) as error:
-        raise CorruptRevision(f"the model context of revision {light[tip.pk][2]} cannot be read") from error
+    model_context = stored_model_context(state, rest, light[tip.pk][2])
     return Path(tuple(steps), model_context, _branches(light, path))
 
 
-def _path(light: dict[int, tuple[Any, ...]], tip: int) -> list[int]:
+def _path(light: dict[int, tuple[Any, ...]], tip: Revision) -> list[int]:
     """Return the keys from the tip back to its keyframe or root."""
     path: list[int] = []
-    at: int | None = tip
+    at: int | None = tip.pk
+    if tip.pk not in light:
+        raise CorruptRevision(f"{tip}, which the conversation builds on, is not one of its own")
     while at is not None:
-        if at not in light or (path and at >= path[-1]):
-            child = f"revision {light[path[-1]][2]}" if path else "the conversation"
-            raise CorruptRevision(f"the revision that {child} builds on is missing")
+        if at not in light:
+            raise CorruptRevision(f"the revision that revision {light[path[-1]][2]} builds on is missing")
+        if path and at >= path[-1]:
+            child, parent = light[path[-1]][2], light[at][2]
+            raise CorruptRevision(f"revision {child} builds on revision {parent}, which is not older")
         path.append(at)
         parent, keyframe, _ = light[at]
         at = None if keyframe else parent

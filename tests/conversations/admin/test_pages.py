@@ -41,8 +41,16 @@ def page(client: Client, address: str) -> str:
     return response.content.decode()
 
 
+def allow(client: Client, conversation: Conversation) -> None:
+    """Give a reason to read a conversation."""
+    address = f"/admin/conversations/conversation/{conversation.pk}/reason/"
+    assert client.post(address, {"reason": "a support request"}).status_code == 302
+
+
 def turn(user: User, text: str, conversation: Conversation | None = None) -> Revision:
-    message = AgentMessage(id="m1", role="user", blocks=(TextBlock(text=text),))
+    at = uuid7().hex
+    asked = CALL.model_copy(update={"call_id": at})
+    message = AgentMessage(id=f"m1-{at}", role="user", blocks=(TextBlock(text=text),))
     begun = store.begin_turn(
         user=user,
         request_id=uuid7(),
@@ -53,9 +61,9 @@ def turn(user: User, text: str, conversation: Conversation | None = None) -> Rev
     )
     messages = (
         message,
-        AgentMessage(id="m2", role="assistant", blocks=(ReasoningBlock(text="思考"), CALL)),
-        AgentMessage(id="m3", role="tool", blocks=(RESULT,)),
-        AgentMessage(id="m4", role="assistant", blocks=(TextBlock(text=f"answer to {text}"),)),
+        AgentMessage(id=f"m2-{at}", role="assistant", blocks=(ReasoningBlock(text="思考"), asked)),
+        AgentMessage(id=f"m3-{at}", role="tool", blocks=(RESULT.model_copy(update={"call_id": at}),)),
+        AgentMessage(id=f"m4-{at}", role="assistant", blocks=(TextBlock(text=f"answer to {text}"),)),
     )
     context = ModelContext(model_state=ModelState(format="x/1", data={"键": 1}))
     return store.save_turn(begun.execution, messages, context, Completed(stop_reason="end-turn"))
@@ -70,6 +78,7 @@ def user() -> User:
 def test_a_revision_shows_the_full_context_with_every_character(admin: Client, user: User) -> None:
     first = turn(user, "第一个 <script>")
     second = turn(user, "zweite Äußerung", first.conversation)
+    allow(admin, first.conversation)
     shown = page(admin, f"conversations/revision/{second.pk}/change/")
     for text in (
         "第一个 &lt;script&gt;",
@@ -88,12 +97,14 @@ def test_a_revision_that_cannot_be_read_says_so(admin: Client, user: User) -> No
     """R123."""
     row = turn(user, "x")
     Revision.objects.update(context=[{"broken": True}])
+    allow(admin, row.conversation)
     assert "cannot be read" in page(admin, f"conversations/revision/{row.pk}/change/")
 
 
 def test_history_can_be_read_and_not_be_changed(admin: Client, user: User) -> None:
     row = turn(user, "x")
     execution = Execution.objects.get()
+    allow(admin, row.conversation)
     for name, pk in (("conversation", row.conversation_id), ("revision", row.pk), ("execution", execution.pk)):
         page(admin, f"conversations/{name}/")
         page(admin, f"conversations/{name}/{pk}/change/")
@@ -132,6 +143,7 @@ def test_an_execution_shows_the_message_that_was_being_written(admin: Client, us
         partial={"messageId": "m2", "blocks": blocks},
         model_context=None,
     )
+    allow(admin, execution.conversation)
     shown = page(admin, f"conversations/execution/{execution.pk}/change/")
     for text in (
         "思考 &lt;i&gt;",
@@ -154,6 +166,7 @@ def test_a_failed_execution_shows_what_was_said(admin: Client, user: User) -> No
         error_code="MODEL_FAILED",
         error_message="refused",
     )
+    allow(admin, execution.conversation)
     shown = page(admin, f"conversations/execution/{execution.pk}/change/")
     for text in ("问题", "半个", "MODEL_FAILED", "refused"):
         assert text in shown
