@@ -18,6 +18,7 @@ from conversations.api.executions import router as executions
 from conversations.api.parsing import JsonParser
 from conversations.api.revisions import router as revisions
 from conversations.api.schemas import AgentList, AgentRow
+from conversations.api.search import router as search
 from conversations.api.tickets import router as tickets
 from conversations.models import User
 
@@ -37,6 +38,7 @@ install(api)
 api.add_router("/conversations", conversations)
 api.add_router("/conversations", revisions)
 api.add_router("/executions", executions)
+api.add_router("/search", search)
 api.add_router("/tickets", tickets)
 
 
