@@ -4,7 +4,7 @@
 `postgresql`), `entries` fills it inside the transactions that save, `finding` asks it, and `snippets` shows why.
 """
 
-from conversations.search.entries import index_conversation, index_messages, index_title, rebuild, search_index
+from conversations.search.entries import index_messages, index_revisions, index_title, rebuild, search_index
 from conversations.search.finding import Found, Hit, matching_conversations, search
 from conversations.search.index import Filters
 from conversations.search.query import Query
@@ -16,8 +16,8 @@ __all__ = [
     "Hit",
     "Piece",
     "Query",
-    "index_conversation",
     "index_messages",
+    "index_revisions",
     "index_title",
     "matching_conversations",
     "rebuild",

@@ -47,11 +47,9 @@ def index_title(conversation: Conversation) -> None:
     search_index().add(_title(conversation))
 
 
-def index_conversation(conversation: Conversation) -> None:
-    """Make a conversation findable that was planted with all its revisions; part of the transaction that does."""
-    index = search_index()
-    index.add(_title(conversation))
-    _index_revisions(index, conversation, conversation.revisions.all())
+def index_revisions(conversation: Conversation, revisions: Iterable[Revision]) -> None:
+    """Make all messages of new revisions findable; part of the transaction that adds them."""
+    _index(search_index(), conversation, ((row.pk, row.created_at, row.context) for row in revisions))
 
 
 def rebuild(index: SearchIndex, conversations: type[Conversation], revisions: type[Revision]) -> Iterator[int]:
@@ -67,7 +65,9 @@ def rebuild(index: SearchIndex, conversations: type[Conversation], revisions: ty
             index.entries._default_manager.filter(conversation_id__in=[row.pk for row in batch]).delete()
             index.add(entry for row in batch for entry in _title(row))
             for row in batch:
-                _index_revisions(index, row, revisions._default_manager.filter(conversation_id=row.pk))
+                stored = revisions._default_manager.filter(conversation_id=row.pk).order_by("number")
+                said = stored.values_list("pk", "created_at", "context").iterator(chunk_size=_REVISIONS_AT_ONCE)
+                _index(index, row, said)
         if not batch:
             return
         last = batch[-1].pk
@@ -85,10 +85,9 @@ def texts(message: Mapping[str, Any]) -> str:
     return "\n".join(said)
 
 
-def _index_revisions(index: SearchIndex, conversation: Conversation, revisions: Any) -> None:
-    rows = revisions.order_by("number").values_list("pk", "created_at", "context")
+def _index(index: SearchIndex, conversation: Conversation, revisions: Iterable[tuple[int, datetime, Any]]) -> None:
     following, wanted = 0, list[Findable]()
-    for count, (pk, created_at, context) in enumerate(rows.iterator(chunk_size=_REVISIONS_AT_ONCE), 1):
+    for count, (pk, created_at, context) in enumerate(revisions, 1):
         added = _said(conversation, pk, created_at, list(_messages(context)), max(following, instant(created_at)))
         following = added[-1].instant + 1 if added else following
         wanted += added
