@@ -16,6 +16,9 @@ from conversations.search.index import Filters
 from conversations.search.query import Query
 from conversations.search.snippets import Piece, marked, snippet
 
+_BODIES = ("context", "model_state", "model_context", "usage", "outcome")
+_OF_THE_HEAD = [f"conversation__head__{name}" for name in _BODIES]
+
 
 @dataclass(frozen=True, slots=True)
 class Hit:
@@ -42,9 +45,8 @@ def search(user: User, query: Query, filters: Filters | None = None, *, before: 
     """Return up to `limit` hits in a person's own conversations, those after the place `before`. Three queries."""
     index = search_index()
     keys = index.find(query, user.pk, filters or Filters(), before=before, limit=limit + 1)
-    entries = list(
-        SearchEntry.objects.filter(pk__in=keys[:limit]).select_related("conversation__agent").order_by("-pk")
-    )
+    rows = SearchEntry.objects.filter(pk__in=keys[:limit]).order_by("-pk")
+    entries = list(rows.select_related("conversation__agent", "conversation__head").defer(*_OF_THE_HEAD))
     revisions = {
         pk: (public_id, context)
         for pk, public_id, context in Revision.objects.filter(

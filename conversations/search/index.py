@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from secrets import randbits
 from typing import Any
@@ -74,25 +74,19 @@ class Findable:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What narrows a search; None narrows nothing. `agent` is a slug, the days are UTC's and both included."""
+    """What narrows a search; None narrows nothing. `agent` is a slug, `until` is not included."""
 
     agent: str | None = None
-    since: date | None = None
-    until: date | None = None
+    since: datetime | None = None
+    until: datetime | None = None
     pinned: bool | None = None
     archived: bool | None = None
     tag: str | None = None
 
     def keys(self) -> tuple[int, int]:
         """Return the lowest key of the span of time, and the first one after it."""
-        lowest = 0 if self.since is None else _first_key(self.since)
-        if self.until is None or self.until == date.max:
-            return lowest, LARGEST_KEY
-        return lowest, _first_key(self.until + timedelta(days=1))
-
-
-def _first_key(day: date) -> int:
-    return instant(datetime.combine(day, time(), UTC)) << _RANDOM_BITS
+        lowest = 0 if self.since is None else instant(self.since) << _RANDOM_BITS
+        return lowest, LARGEST_KEY if self.until is None else instant(self.until) << _RANDOM_BITS
 
 
 class SearchIndex(ABC):

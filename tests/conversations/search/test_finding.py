@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.db import connection
@@ -25,6 +25,9 @@ HOSTILE = [
     "\ud800", "\ufeffcat", "cat\u202e", "🎉", "a" * 500, "a " * 64, '"a" ' * 40, "数" * 64, "-cat", "cat -- dog",
     "İ", "ﷺ", "\u0345", "0", "1e5", "-1", "NaN", "null", "true", "http://x.y/z?q=1&r=2", "me@example.org", "a_b",
 ]  # fmt: skip
+
+NOON = datetime(2026, 2, 1, 12, tzinfo=UTC)
+FIRST_MOMENT, LAST_MOMENT = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
 @pytest.fixture
@@ -163,12 +166,13 @@ def test_pages_show_each_hit_once(ada: User) -> None:
         ({"tag": 'it"s'}, {"three"}),
         ({"tag": "%"}, set()),
         ({"tag": "work", "pinned": False}, {"one"}),
-        ({"since": date(2026, 2, 1)}, {"two", "three"}),
-        ({"until": date(2026, 2, 1)}, {"one", "two"}),
-        ({"since": date(2026, 2, 1), "until": date(2026, 2, 1)}, {"two"}),
-        ({"since": date(2026, 3, 1), "until": date(2026, 2, 1)}, set()),
-        ({"since": date.min, "until": date.max}, {"one", "two", "three"}),
-        ({"since": date.max}, set()),
+        ({"since": NOON}, {"two", "three"}),
+        ({"until": NOON}, {"one"}),
+        ({"since": NOON, "until": NOON + timedelta(days=1)}, {"two"}),
+        ({"since": NOON + timedelta(days=1), "until": NOON}, set()),
+        ({"since": FIRST_MOMENT, "until": LAST_MOMENT}, {"one", "two", "three"}),
+        ({"since": LAST_MOMENT}, set()),
+        ({"until": FIRST_MOMENT}, set()),
     ],
 )
 def test_filters_narrow_a_search(ada: User, filters: dict[str, object], expected: set[str]) -> None:
@@ -176,9 +180,9 @@ def test_filters_narrow_a_search(ada: User, filters: dict[str, object], expected
     one = conversation(ada, agent=first, tags=["work"])
     two = conversation(ada, pinned=True, tags=["home", "work"])
     three = conversation(ada, archived=True, tags=['it"s'])
-    say(one, "cat one", created_at=datetime(2026, 1, 31, 23, 59, 59, 999_999, tzinfo=UTC))
-    say(two, "cat two", created_at=datetime(2026, 2, 1, 23, 59, 59, 999_999, tzinfo=UTC))
-    say(three, "cat three", created_at=datetime(2026, 2, 2, tzinfo=UTC))
+    say(one, "cat one", created_at=NOON - timedelta(microseconds=1))
+    say(two, "cat two", created_at=NOON)
+    say(three, "cat three", created_at=NOON + timedelta(days=1))
     assert {text.removeprefix("cat ") for text in found(ada, "cat", **filters)} == expected
 
 
