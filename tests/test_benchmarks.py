@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.benchmarks import search
 from tests.benchmarks.__main__ import main
+from tests.benchmarks.databases import servers
 from tests.benchmarks.dialects import DIALECTS
 from tests.benchmarks.figures import Figure, Limit, figure, table
 from tests.benchmarks.harness import interleave, measure, process
@@ -108,3 +110,13 @@ def test_a_measured_process_that_dies_is_an_error_and_no_figure() -> None:
 def test_each_row_has_a_name_and_a_unit_of_its_own() -> None:
     assert len({row.name for row in ROWS}) == len(ROWS)
     assert all("CPU per" in row.unit for row in ROWS)
+
+
+def test_the_search_is_measured_with_its_queries_on_each_database(tmp_path: Path) -> None:
+    output = tmp_path / "bench.json"
+    only = [f"--only={name}" for name in search.names() if name.endswith((".common", ".rare", ".save"))]
+    main([*only, "--size=0.001", f"--output={output}"])
+    figures = {row["name"]: row for row in json.loads(output.read_text())}
+    assert figures["sqlite.search.common"]["unit"] == "ms, 3 queries"
+    assert {name for name, _ in servers(["sqlite.x", "postgresql.x"])} == {name.split(".")[0] for name in figures}
+    assert all(row["value"] > 0 and row["limit"] is None for row in figures.values())

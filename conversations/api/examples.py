@@ -89,6 +89,40 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         "added": [{"id": "message-1", "role": "assistant", "blocks": [{"type": "text", "text": "Good day."}]}],
         "modelStateChanged": False,
     },
+    "SearchResult": {
+        "hits": [
+            {
+                "conversation": {
+                    "conversationId": CONVERSATION,
+                    "title": "A cat in the garden",
+                    "agent": "demo",
+                    "revision": 2,
+                    "status": "active",
+                    "pinned": False,
+                    "tags": ["pets"],
+                    "temporary": False,
+                    "headRevisionId": "01890a5d-c000-7000-8000-000000000002",
+                    "createdAt": "2026-12-01T10:00:00Z",
+                    "updatedAt": "2026-12-01T10:02:00Z",
+                },
+                "revisionId": "01890a5d-c000-7000-8000-000000000002",
+                "messageId": "message-1",
+                "role": "assistant",
+                "createdAt": "2026-12-01T10:02:00Z",
+                "title": [
+                    {"text": "A ", "match": False},
+                    {"text": "cat", "match": True},
+                    {"text": " in the garden", "match": False},
+                ],
+                "snippet": [
+                    {"text": "…so let the ", "match": False},
+                    {"text": "cat", "match": True},
+                    {"text": " come to you.", "match": False},
+                ],
+            }
+        ],
+        "nextCursor": "1847683315200000123",
+    },
     "ExecutionRow": {
         "executionId": EXECUTION,
         "conversationId": CONVERSATION,

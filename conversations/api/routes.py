@@ -19,6 +19,7 @@ from conversations.api.executions import router as executions
 from conversations.api.parsing import JsonParser
 from conversations.api.revisions import router as revisions
 from conversations.api.schemas import AgentList, AgentRow
+from conversations.api.search import router as search
 from conversations.api.tickets import router as tickets
 from conversations.api.usage import router as usage
 from conversations.models import User
@@ -40,6 +41,7 @@ api.add_router("/admin", administration)
 api.add_router("/conversations", conversations)
 api.add_router("/conversations", revisions)
 api.add_router("/executions", executions)
+api.add_router("/search", search)
 api.add_router("/tickets", tickets)
 api.add_router("/usage", usage)
 

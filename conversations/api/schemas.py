@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -15,6 +15,7 @@ from agent.runtime.events import Interrupt, Outcome, RunPhase
 from agent.runtime.messages import AgentMessage, Context, Usage, Value
 from agent.runtime.state import RunStatus
 from conversations.models import Conversation, Revision, RevisionKind
+from conversations.search import Found, Hit, Piece
 
 PREVIEW = 120  # characters
 
@@ -157,6 +158,58 @@ class RevisionDiff(Value):
     removed: tuple[AgentMessage, ...]
     added: tuple[AgentMessage, ...]
     model_state_changed: bool
+
+
+class TextPiece(Value):
+    """A part of a text; `match` tells whether it was searched for."""
+
+    text: str
+    match: bool
+
+
+class SearchHit(Value):
+    """A message that was found; without revision, message and role the conversation itself, by its title.
+
+    `snippet` is the part of the message around a match, and `title` the title of the conversation.
+    """
+
+    conversation: ConversationRow
+    revision_id: UUID | None
+    message_id: str | None
+    role: Literal["user", "assistant"] | None
+    created_at: datetime
+    title: tuple[TextPiece, ...]
+    snippet: tuple[TextPiece, ...]
+
+    @classmethod
+    def of(cls, hit: Hit) -> SearchHit:
+        return cls(
+            conversation=ConversationRow.of(hit.conversation),
+            revision_id=hit.revision_id,
+            message_id=hit.message_id,
+            role=hit.role,
+            created_at=hit.created_at,
+            title=_pieces(hit.title),
+            snippet=_pieces(hit.snippet),
+        )
+
+
+class SearchResult(Value):
+    """What was found, newest first; `next_cursor` leads to the next page and is null on the last."""
+
+    hits: tuple[SearchHit, ...]
+    next_cursor: str | None
+
+    @classmethod
+    def of(cls, found: Found) -> SearchResult:
+        return cls(
+            hits=tuple(map(SearchHit.of, found.hits)),
+            next_cursor=None if found.after is None else str(found.after),
+        )
+
+
+def _pieces(pieces: Sequence[Piece]) -> tuple[TextPiece, ...]:
+    return tuple(TextPiece(text=piece.text, match=piece.match) for piece in pieces)
 
 
 class AgentRow(Value):

@@ -23,7 +23,7 @@ def note_sessions(apps, schema_editor):
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("conversations", "0004_tree"),
+        ("conversations", "0005_model_state_permission"),
         ("sessions", "0001_initial"),
     ]
 

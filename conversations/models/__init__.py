@@ -3,6 +3,7 @@ from conversations.models.executions import LIVE, MOVES, Execution, ExecutionSta
 from conversations.models.history import LABEL_LENGTH, TITLE_LENGTH, Conversation, Revision, RevisionKind
 from conversations.models.people import User
 from conversations.models.requests import IdempotentRequest
+from conversations.models.search import SearchEntry
 from conversations.models.sign_ins import SignIn
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "OneTimeLink",
     "Revision",
     "RevisionKind",
+    "SearchEntry",
     "SignIn",
     "SocketTicket",
     "User",

@@ -10,6 +10,7 @@ from uuid import UUID
 from django.db import transaction
 
 from conversations.models import Conversation, User
+from conversations.search import index_title
 from conversations.store.conversations import owned_conversation
 from conversations.store.revisions import advance
 
@@ -48,6 +49,8 @@ class Changes:
             Conversation.objects.filter(pk=conversation.pk).update(**columns)
             for name, value in columns.items():
                 setattr(conversation, name, value)
+        if "title" in columns:
+            index_title(conversation)
 
 
 def change_conversation(user: User, pk: UUID, changes: Changes, *, known: int | None = None) -> Conversation:

@@ -9,6 +9,7 @@ from django.db import transaction
 from agent.models import AgentProfile
 from conversations.exceptions import AgentNotFound, ConversationNotFound
 from conversations.models import Conversation, User
+from conversations.search import index_title
 
 
 def owned_conversation(user: User, pk: UUID) -> Conversation:
@@ -34,13 +35,16 @@ def create_conversation(
     user: User, *, title: str | None = None, agent: str | None = None, temporary: bool = False
 ) -> Conversation:
     """Make an empty conversation; raises `AgentNotFound`."""
-    return Conversation.objects.create(
-        owner=user,
-        agent=usable_agent(user, agent),
-        title=title,
-        title_by_person=title is not None,
-        temporary=temporary,
-    )
+    with transaction.atomic():
+        made = Conversation.objects.create(
+            owner=user,
+            agent=usable_agent(user, agent),
+            title=title,
+            title_by_person=title is not None,
+            temporary=temporary,
+        )
+        index_title(made)
+    return made
 
 
 def delete_conversation(user: User, pk: UUID) -> bool:

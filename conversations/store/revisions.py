@@ -19,6 +19,7 @@ from agent.runtime.exceptions import InvalidState
 from agent.runtime.messages import AgentMessage, ModelContext
 from conversations.exceptions import ConversationConflict, ConversationNotFound, RevisionNotFound
 from conversations.models import LIVE, Conversation, Execution, Revision, RevisionKind, User
+from conversations.search import index_messages
 from conversations.store.conversations import owned_conversation
 
 BUSY = "another answer is being written in this conversation"
@@ -82,6 +83,7 @@ def append_revision(
     Conversation.objects.filter(pk=conversation.pk).update(head=revision)
     conversation.head = revision
     revision.conversation = conversation
+    index_messages(conversation, revision, messages)
     return revision
 
 

@@ -17,6 +17,7 @@ from agent.runtime.exceptions import InvalidArgument
 from agent.runtime.ids import uuid7
 from agent.runtime.messages import AgentMessage, ModelContext
 from conversations.models import Conversation, Revision, RevisionKind, User
+from conversations.search import index_revisions, index_title
 from conversations.store.contexts import NOTHING, load_path
 from conversations.store.conversations import owned_conversation
 from conversations.store.revisions import advance, owned_revision, refuse_while_live
@@ -58,6 +59,7 @@ def plant_tree(
     """
     with transaction.atomic():
         conversation = Conversation.objects.create(owner=user, agent=agent, **columns)
+        index_title(conversation)
         rows = graft(conversation, nodes)
         conversation.head = rows[head] if rows and head is not None else None
         numbers = [row.number for row in rows]
@@ -97,7 +99,9 @@ def graft(conversation: Conversation, nodes: Sequence[Node]) -> list[Revision]:
         )
         next_number = max(next_number, row.number + 1)
         rows.append(row)
-    return Revision.objects.bulk_create(rows, batch_size=BATCH)
+    Revision.objects.bulk_create(rows, batch_size=BATCH)
+    index_revisions(conversation, rows)
+    return rows
 
 
 def fork(

@@ -23,6 +23,7 @@ from agent.runtime.limits import PartialLimits
 from agent.runtime.messages import AgentMessage, ImageBlock, ModelContext, Usage
 from conversations.exceptions import ConversationConflict
 from conversations.models import LIVE, Conversation, Execution, ExecutionStatus, Revision, RevisionKind, User
+from conversations.search import index_title
 from conversations.store.branching import Branch, Place, kept_messages, place_of
 from conversations.store.conversations import owned_conversation, usable_agent
 from conversations.store.executions import move
@@ -88,6 +89,7 @@ def begin_turn(
                 conversation = Conversation.objects.create(
                     owner=user, agent=profile, title=title_of(message), temporary=temporary
                 )
+                index_title(conversation)
                 place = Place(None)
             else:
                 conversation = _touched(user, conversation_id, base_version, profile)

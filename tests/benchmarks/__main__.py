@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.benchmarks import history
+from tests.benchmarks import history, search
 from tests.benchmarks.figures import table
 from tests.benchmarks.harness import IMPORT_ROW, measure, measure_import
 from tests.benchmarks.live import GROUPS, measure_live
@@ -16,7 +16,7 @@ from tests.benchmarks.rows import ROWS
 
 def main(arguments: Sequence[str] | None = None) -> None:
     live = [name for group in GROUPS for name in group.names]
-    names = [*(row.name for row in ROWS), IMPORT_ROW, *live, *history.names()]
+    names = [*(row.name for row in ROWS), IMPORT_ROW, *live, *history.names(), *search.names()]
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description="What the hot paths cost.")
     parser.add_argument("--runs", type=int, default=5, help="measured runs of each side (default 5)")
     parser.add_argument("--only", action="append", metavar="NAME", choices=names, help=f"one of: {', '.join(names)}")
@@ -29,6 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         figures.append(measure_import(runs=options.runs))
     figures += measure_live(wanted, runs=options.runs, size=options.size)
     figures += history.measure_history(wanted, size=options.size)
+    figures += search.measure_search(wanted, size=options.size)
     print(table(figures))
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(json.dumps([figure.as_json() for figure in figures], indent=2) + "\n")

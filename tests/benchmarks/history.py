@@ -1,25 +1,19 @@
 """What a long conversation costs: saving its turns, room on disk, loading it, listing many.
 
-Each database is measured in a process of its own, on a database of its own, by `python -m tests.benchmarks.history URL
-SIZE`, which prints JSON. Saves of a long conversation and of a fresh one are interleaved, commits included.
+`python -m tests.benchmarks.history URL SIZE` prints the measurements as JSON. Saves of a long conversation and of a
+fresh one are interleaved, commits included.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
-from uuid import uuid4
 
+from tests.benchmarks.databases import DATABASES, measured, migrated, servers
 from tests.benchmarks.figures import Figure, Limit, figure
 
 if TYPE_CHECKING:
@@ -34,7 +28,7 @@ CONSTANT = Limit("ratio", 1.1)
 
 
 def names() -> list[str]:
-    return [f"{database}.{row}" for database in ("sqlite", "postgresql") for row in _rows()]
+    return [f"{database}.{row}" for database in DATABASES for row in _rows()]
 
 
 def _rows() -> Iterator[str]:
@@ -48,22 +42,12 @@ def _rows() -> Iterator[str]:
 def measure_history(wanted: Sequence[str], *, size: float = 1.0) -> list[Figure]:
     """Measure the databases that there are and that somebody wants to know of."""
     figures: list[Figure] = []
-    for database, url in (("sqlite", ""), ("postgresql", _server())):
-        if url is None or not any(name.startswith(f"{database}.") for name in wanted):
-            continue
-        found = json.loads(_run(url, size))
+    if not set(wanted) & set(names()):
+        return figures
+    for database, url in servers(wanted):
+        found = json.loads(measured("tests.benchmarks.history", url, str(size)))
         figures += [_figure(database, row, found) for row in _rows() if f"{database}.{row}" in wanted]
     return figures
-
-
-def _server() -> str | None:
-    return os.environ.get("DATABASE_URL") or os.environ.get("PAR_TEST_DATABASE_URL")
-
-
-def _run(url: str, size: float) -> str:
-    environment = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "REDIS_URL")}
-    command = [sys.executable, "-m", "tests.benchmarks.history", url, str(size)]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
 
 
 def _figure(database: str, row: str, found: dict[str, Any]) -> Figure:
@@ -80,37 +64,8 @@ def _figure(database: str, row: str, found: dict[str, Any]) -> Figure:
 
 def main(url: str, size: float) -> None:
     """Measure one database and print what was found."""
-    with tempfile.TemporaryDirectory(prefix="par-bench-") as place, _database(url, Path(place)):
-        import django
-
-        django.setup()
-        from django.core.management import call_command
-        from django.db import connection
-
-        call_command("migrate", verbosity=0)
+    with migrated(url):
         print(json.dumps(_measured(size)))
-        connection.close()
-        if pool := getattr(connection, "pool", None):
-            pool.close()
-
-
-@contextmanager
-def _database(url: str, place: Path) -> Iterator[None]:
-    os.environ["DJANGO_SETTINGS_MODULE"] = "par_project.test_settings"
-    if not url:
-        os.environ["DATABASE_URL"] = f"sqlite:///{place / 'bench.sqlite3'}"
-        yield
-        return
-    import psycopg
-
-    name = f"par_bench_{uuid4().hex[:12]}"
-    with psycopg.connect(url, autocommit=True) as server:
-        server.execute(f'CREATE DATABASE "{name}"')  # type: ignore[arg-type]
-        os.environ["DATABASE_URL"] = urlsplit(url)._replace(path=f"/{name}").geturl()
-        try:
-            yield
-        finally:
-            server.execute(f'DROP DATABASE "{name}" WITH (FORCE)')  # type: ignore[arg-type]
 
 
 def _measured(size: float) -> dict[str, Any]:

@@ -90,7 +90,8 @@ def test_a_plain_turn_is_two_short_transactions(user: User) -> None:
     assert len(statements(queries)) == 5
     with CaptureQueriesContext(connection) as queries:
         save(second)
-    assert len(statements(queries)) == 4
+    # Of these one makes the messages findable; SQLite keeps their words in a table of their own.
+    assert len(statements(queries)) == (6 if connection.vendor == "sqlite" else 5)
 
 
 def statements(queries: CaptureQueriesContext) -> list[str]:

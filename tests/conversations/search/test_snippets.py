@@ -1,0 +1,66 @@
+"""A snippet is cut from what was really said, and marks what was searched for."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conversations.search.query import Query
+from conversations.search.snippets import LENGTH, marked, snippet
+
+
+def shown(text: str, query: str) -> str:
+    """Return the snippet with its matches in brackets."""
+    return "".join(f"[{piece.text}]" if piece.match else piece.text for piece in snippet(text, Query.parse(query)))
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "expected"),
+    [
+        ("The Cat sat.", "cat", "The [Cat] sat."),
+        ("A catalogue of cats", "cat", "A [catalogue] of [cats]"),
+        ("A catalogue of cats", '"cat"', "A catalogue of cats"),
+        ("Le café noir", "CAFE", "Le [café] noir"),
+        ("Le cafe\u0301 noir", "café", "Le [cafe\u0301] noir"),
+        ("In der STRASSE", "straße", "In der [STRASSE]"),
+        ("我们用数据库保存数据。", "数据", "我们用[数据]库保存[数据]。"),
+        ("하늘이 파랗다", "하늘", "[하늘]이 파랗다"),
+        ("ｶﾞｿﾘﾝ", "ガソ", "[ｶﾞｿ]ﾘﾝ"),
+        ("black cat, cat black", '"black cat"', "[black cat], cat black"),
+        ("a, b", '"a b"', "[a, b]"),
+        ("line\n\n  two   words", "two", "line [two] words"),
+        ("<b>cat</b>", "cat", "<b>[cat]</b>"),
+        ("nothing here", "cat", "nothing here"),
+        ("", "cat", ""),
+    ],
+)
+def test_matches_are_marked_in_the_original(text: str, query: str, expected: str) -> None:
+    assert shown(text, query) == expected
+
+
+def test_a_long_text_is_cut_around_the_first_match() -> None:
+    found = shown("so many words " * 50 + "the needle " + "and so on " * 50, "needle")
+    assert found.startswith("…")
+    assert found.endswith("…")
+    assert "the [needle] and so on" in found
+    assert len(found) < LENGTH + 10
+
+
+def test_a_place_with_all_that_was_searched_for_comes_first() -> None:
+    text = "only cats here. " + "x " * 200 + "dogs and cats together. " + "x " * 200
+    assert "[dogs] and [cats] together" in shown(text, "cats dogs")
+
+
+@pytest.mark.parametrize("place", [3_990, 3_998, 4_000, 7_397, 30_000])
+def test_a_match_far_into_a_long_text_is_found(place: int) -> None:
+    text = "w " * (place // 2) + "needlework"
+    assert "[needlework]" in shown(text, "needle")
+    assert "[" not in shown(text, '"needle"')
+
+
+@given(st.text(), st.sampled_from(["cat", "数据", '"a b"', "é", "0"]))
+def test_nothing_is_added_to_the_text(text: str, query: str) -> None:
+    pieces = marked(text, Query.parse(query))
+    assert "".join("".join(piece.text for piece in pieces).split()) == "".join(text.split())
+    assert all(piece.text for piece in pieces)
