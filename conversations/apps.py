@@ -10,4 +10,4 @@ class ConversationsConfig(AppConfig):
     verbose_name = "Conversations"
 
     def ready(self) -> None:
-        from conversations import checks  # noqa: F401  registers the system checks
+        from conversations import attachments, checks  # noqa: F401  registers the system checks, and what follows a deletion

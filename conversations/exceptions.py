@@ -7,6 +7,10 @@ AgentError                        from agent.runtime
 ├── AgentNotFound                 AGENT_NOT_FOUND: no such agent, or not for this person
 ├── ExecutionNotFound             EXECUTION_NOT_FOUND: no such execution, or somebody else's
 ├── RevisionNotFound              REVISION_NOT_FOUND: no such revision in this conversation
+├── AttachmentNotFound            ATTACHMENT_NOT_FOUND: no such attachment, or somebody else's
+├── UnfitAttachment               ATTACHMENT_UNFIT: a file that is not taken, for what is in it
+├── AttachmentMissing             ATTACHMENT_MISSING: a file that should be there is not, or is another
+├── PayloadTooLarge               PAYLOAD_TOO_LARGE: a body with more bytes than are read
 ├── ExecutionLost                 EXECUTION_LOST: the execution has ended or belongs to another process
 ├── Unauthorized                  AUTH_REQUIRED: the account is closed or the sign-in is over
 ├── WrongOrigin                   FORBIDDEN: a cookie from a page that is not the site's
@@ -23,6 +27,8 @@ from agent.runtime.exceptions import AgentError, ConversationConflict, Conversat
 
 __all__ = [
     "AgentNotFound",
+    "AttachmentMissing",
+    "AttachmentNotFound",
     "ConversationConflict",
     "ConversationNotFound",
     "CorruptRevision",
@@ -31,9 +37,11 @@ __all__ = [
     "ExecutionNotFound",
     "Forbidden",
     "NotServed",
+    "PayloadTooLarge",
     "RateLimited",
     "RevisionNotFound",
     "Unauthorized",
+    "UnfitAttachment",
     "UnsupportedMediaType",
 ]
 
@@ -54,6 +62,30 @@ class RevisionNotFound(AgentError):
     """Raised when a conversation has no such revision; another conversation's looks the same."""
 
     code = "REVISION_NOT_FOUND"
+
+
+class AttachmentNotFound(AgentError):
+    """Raised when an attachment does not exist; somebody else's looks the same."""
+
+    code = "ATTACHMENT_NOT_FOUND"
+
+
+class UnfitAttachment(AgentError):
+    """Raised when a file cannot be attached; the message says what is in it."""
+
+    code = "ATTACHMENT_UNFIT"
+
+
+class AttachmentMissing(AgentError):
+    """Raised when a file that a conversation mentions is not in the storage, or is not what was stored."""
+
+    code = "ATTACHMENT_MISSING"
+
+
+class PayloadTooLarge(AgentError):
+    """Raised when a body has more bytes than are read."""
+
+    code = "PAYLOAD_TOO_LARGE"
 
 
 class ExecutionLost(AgentError):

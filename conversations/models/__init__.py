@@ -1,3 +1,4 @@
+from conversations.models.attachments import NAME_LENGTH, Attachment, StoredFile
 from conversations.models.credentials import ApiToken, OneTimeLink, SocketTicket
 from conversations.models.executions import LIVE, MOVES, Execution, ExecutionStatus, HostProcess, may_become
 from conversations.models.history import LABEL_LENGTH, TITLE_LENGTH, Conversation, Revision, RevisionKind
@@ -8,8 +9,10 @@ __all__ = [
     "LABEL_LENGTH",
     "LIVE",
     "MOVES",
+    "NAME_LENGTH",
     "TITLE_LENGTH",
     "ApiToken",
+    "Attachment",
     "Conversation",
     "Execution",
     "ExecutionStatus",
@@ -19,6 +22,7 @@ __all__ = [
     "Revision",
     "RevisionKind",
     "SocketTicket",
+    "StoredFile",
     "User",
     "may_become",
 ]
