@@ -10,6 +10,7 @@ from ninja import NinjaAPI
 from ninja.openapi.schema import OpenAPISchema
 
 from agent.models import AgentProfile
+from conversations.api.attachments import router as attachments
 from conversations.api.auth import READ, credential
 from conversations.api.conversations import router as conversations
 from conversations.api.errors import install
@@ -37,6 +38,7 @@ install(api)
 api.add_router("/conversations", conversations)
 api.add_router("/conversations", revisions)
 api.add_router("/executions", executions)
+api.add_router("/attachments", attachments)
 api.add_router("/tickets", tickets)
 
 

@@ -14,7 +14,7 @@ from agent.providers.windows import context_window
 from agent.runtime.events import Interrupt, Outcome, RunPhase
 from agent.runtime.messages import AgentMessage, Context, Usage, Value
 from agent.runtime.state import RunStatus
-from conversations.models import Conversation, Revision, RevisionKind
+from conversations.models import Attachment, Conversation, Revision, RevisionKind
 
 PREVIEW = 120  # characters
 
@@ -162,6 +162,30 @@ class AgentList(Value):
     """The agents that the caller may use."""
 
     agents: tuple[AgentRow, ...]
+
+
+class AttachmentRow(Value):
+    """A file that was uploaded; `width` and `height` are those of a picture, `pages` those of a PDF."""
+
+    attachment_id: UUID
+    name: str
+    media_type: str
+    size: int
+    width: int | None
+    height: int | None
+    pages: int | None
+
+    @classmethod
+    def of(cls, attachment: Attachment) -> AttachmentRow:
+        return cls(
+            attachment_id=attachment.pk,
+            name=attachment.name,
+            media_type=attachment.media_type,
+            size=attachment.size,
+            width=attachment.width,
+            height=attachment.height,
+            pages=attachment.pages,
+        )
 
 
 class Started(Value):

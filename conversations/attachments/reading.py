@@ -55,7 +55,7 @@ class ReadFile:
 def read_file(data: bytes, name: str) -> ReadFile:
     """Return what is in a file; takes seconds at worst. Raises `UnfitAttachment`."""
     if not data:
-        raise _unfit("it is empty")
+        raise UnfitAttachment("it is empty")
     if (seen := look(data)) is not None:
         return _picture(data, name, *seen)
     if data.lstrip()[:5] == b"%PDF-":
@@ -64,10 +64,6 @@ def read_file(data: bytes, name: str) -> ReadFile:
             clean_name(name, "document.pdf"), "application/pdf", data, _digest(data), pages=pages, text=text
         )
     return ReadFile(clean_name(name, "text.txt"), "text/plain", data, _digest(data), text=_text(data))
-
-
-def _unfit(why: str) -> UnfitAttachment:
-    return UnfitAttachment(f"the file cannot be attached: {why}")
 
 
 def _digest(data: bytes) -> str:
@@ -87,22 +83,22 @@ def _picture(data: bytes, name: str, media_type: str, size: tuple[int, int]) -> 
                 picture.load()
                 size = picture.size
     except (OSError, SyntaxError, ValueError, EOFError, Image.DecompressionBombError) as error:
-        raise _unfit("the picture is damaged") from error
+        raise UnfitAttachment("the picture is damaged") from error
     name = clean_name(name, f"picture.{_ENDINGS[media_type]}")
     return ReadFile(name, media_type, data, _digest(data), *size)
 
 
 def _check_pixels(width: int, height: int) -> None:
     if not width or not height:
-        raise _unfit("the picture has no pixels")
+        raise UnfitAttachment("the picture has no pixels")
     if width * height > MAX_PIXELS:
-        raise _unfit(f"the picture has more than {MAX_PIXELS:,} pixels")
+        raise UnfitAttachment(f"the picture has more than {MAX_PIXELS:,} pixels")
 
 
 def _made_smaller(picture: Image.Image) -> tuple[bytes, str, tuple[int, int]]:
     """Return a picture as a JPEG, or a WebP where it is transparent, that every provider takes."""
     if getattr(picture, "is_animated", False):
-        raise _unfit(f"moving pictures may have {MAX_BYTES:,} bytes and {MAX_SIDE:,} pixels a side")
+        raise UnfitAttachment(f"moving pictures may have {MAX_BYTES:,} bytes and {MAX_SIDE:,} pixels a side")
     picture.draft("RGB", (SMALLER, SMALLER))
     smaller = ImageOps.exif_transpose(picture)
     transparent = smaller.has_transparency_data
@@ -123,14 +119,14 @@ def _pdf(data: bytes) -> tuple[int, str]:
         )
         found = json.loads(done.stdout)
     except subprocess.TimeoutExpired:
-        raise _unfit("it takes too long to read") from None
+        raise UnfitAttachment("it takes too long to read") from None
     except ValueError:  # it was killed, by the limit of time as a rule
-        raise _unfit("it takes too long or too much memory to read") from None
+        raise UnfitAttachment("it takes too long or too much memory to read") from None
     if "fault" in found:
-        raise _unfit(found["fault"])
+        raise UnfitAttachment(found["fault"])
     text = clean_text(found["text"])
     if not text.strip():
-        raise _unfit("there is no text in it that can be read; are its pages pictures?")
+        raise UnfitAttachment("there is no text in it that can be read; are its pages pictures?")
     return found["pages"], text
 
 
@@ -141,9 +137,9 @@ def _text(data: bytes) -> str:
     except UnicodeDecodeError:
         text = "\0"
     if any(unicodedata.category(each) == "Cc" and each not in _TEXT_CONTROLS for each in set(text)):
-        raise _unfit("it is no PNG, JPEG, GIF or WebP picture, no PDF and no text in UTF-8")
+        raise UnfitAttachment("it is no PNG, JPEG, GIF or WebP picture, no PDF and no text in UTF-8")
     if not text.strip():
-        raise _unfit("it is empty")
+        raise UnfitAttachment("it is empty")
     if len(text) > MAX_CHARACTERS:
-        raise _unfit(f"it holds more than {MAX_CHARACTERS:,} characters of text")
+        raise UnfitAttachment(f"it holds more than {MAX_CHARACTERS:,} characters of text")
     return text
