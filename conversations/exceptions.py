@@ -8,6 +8,7 @@ AgentError                        from agent.runtime
 ├── ExecutionNotFound             EXECUTION_NOT_FOUND: no such execution, or somebody else's
 ├── RevisionNotFound              REVISION_NOT_FOUND: no such revision in this conversation
 ├── AttachmentNotFound            ATTACHMENT_NOT_FOUND: no such attachment, or somebody else's
+├── ToolResultNotFound            NOT_FOUND: no result of such a call
 ├── UnfitAttachment               ATTACHMENT_UNFIT: a file that is not taken, for what is in it
 ├── AttachmentMissing             ATTACHMENT_MISSING: a file that should be there is not, or is another
 ├── PayloadTooLarge               PAYLOAD_TOO_LARGE: a body with more bytes than are read
@@ -40,6 +41,7 @@ __all__ = [
     "PayloadTooLarge",
     "RateLimited",
     "RevisionNotFound",
+    "ToolResultNotFound",
     "Unauthorized",
     "UnfitAttachment",
     "UnsupportedMediaType",
@@ -68,6 +70,12 @@ class AttachmentNotFound(AgentError):
     """Raised when an attachment does not exist; somebody else's looks the same."""
 
     code = "ATTACHMENT_NOT_FOUND"
+
+
+class ToolResultNotFound(AgentError):
+    """Raised when a run or conversation has no result of such a call."""
+
+    code = "NOT_FOUND"
 
 
 class UnfitAttachment(AgentError):

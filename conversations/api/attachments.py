@@ -103,6 +103,7 @@ def _read_body(request: HttpRequest) -> bytes:
     "/{attachment_id}",
     auth=READ,
     response=REFUSED,
+    by_alias=True,
     openapi_extra=CONTENT,
     summary="The content of a file",
 )
@@ -158,6 +159,7 @@ async def _pieces(file: IO[bytes]) -> AsyncIterator[bytes]:
     "/{attachment_id}",
     auth=WRITE,
     response={204: None, **REFUSED},
+    by_alias=True,
     summary="Delete a file that no conversation has",
 )
 async def remove_attachment(request: HttpRequest, attachment_id: UUID) -> Status[None]:

@@ -17,6 +17,7 @@ from conversations.api.errors import install
 from conversations.api.examples import EXAMPLES
 from conversations.api.executions import router as executions
 from conversations.api.parsing import JsonParser
+from conversations.api.results import router as results
 from conversations.api.revisions import router as revisions
 from conversations.api.schemas import AgentList, AgentRow
 from conversations.api.tickets import router as tickets
@@ -39,6 +40,7 @@ api.add_router("/conversations", conversations)
 api.add_router("/conversations", revisions)
 api.add_router("/executions", executions)
 api.add_router("/attachments", attachments)
+api.add_router("", results)
 api.add_router("/tickets", tickets)
 
 
