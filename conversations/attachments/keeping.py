@@ -41,7 +41,7 @@ def keep(user: User, file: ReadFile, *, bounded: bool = True) -> Attachment:
     """
     with transaction.atomic():
         if bounded:
-            check_room(user, file.size)
+            _check_room(user, file.size)
         row = _locked_file(file.digest, file.size)
         if not storage.is_there(file.digest):
             storage.write(file.digest, file.data)
@@ -59,6 +59,12 @@ def keep(user: User, file: ReadFile, *, bounded: bool = True) -> Attachment:
 
 
 def check_room(user: User, size: int) -> None:
+    """Raise `InvalidState` if a file of this size is too much beside what the person uploaded and did not send."""
+    with transaction.atomic():
+        _check_room(user, size)
+
+
+def _check_room(user: User, size: int) -> None:
     User.objects.select_for_update(no_key=True).get(pk=user.pk)  # two requests at once count one another
     unused = Attachment.objects.filter(owner=user, conversations=None).aggregate(models.Sum("size"))["size__sum"] or 0
     most = UNUSED_FILES * settings.PAR.max_attachment_bytes
