@@ -16,7 +16,7 @@ from django.utils.http import content_disposition_header, parse_header_parameter
 from ninja import Query, Router, Status
 
 from conversations.api import schemas
-from conversations.api.auth import SessionOrBearer, credential
+from conversations.api.auth import READ, WRITE, credential
 from conversations.api.idempotency import IdempotencyKey, once
 from conversations.api.serving import body_of, find_host
 from conversations.attachments import ReadFile, delete_attachment, keep, owned_attachment
@@ -26,8 +26,6 @@ from conversations.exceptions import AttachmentMissing, PayloadTooLarge, Unsuppo
 from conversations.hosting.enclosures import FileReader
 from conversations.models import Attachment, User
 
-READ = SessionOrBearer("read")
-WRITE = SessionOrBearer("write")
 PIECE = 256 * 1024  # bytes
 SHOWN = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 REFUSED = {frozenset({400, 401, 403, 404, 409, 413, 415, 422, 429}): schemas.ErrorBody}

@@ -11,11 +11,10 @@ from ninja import Router
 from conversations import store
 from conversations.api import schemas
 from conversations.api.attachments import locked_down
-from conversations.api.auth import SessionOrBearer, credential
+from conversations.api.auth import READ, credential
 from conversations.api.serving import find_host
 from conversations.models import User
 
-READ = SessionOrBearer("read")
 REFUSED = {frozenset({400, 401, 403, 404, 429}): schemas.ErrorBody}
 TEXT = {
     "responses": {

@@ -12,7 +12,19 @@ from pydantic import Field
 from agent.models import AgentProfile
 from agent.providers.windows import context_window
 from agent.runtime.events import Interrupt, Outcome, RunPhase
-from agent.runtime.messages import AgentMessage, Context, Usage, Value
+from agent.runtime.messages import (
+    AgentMessage,
+    Context,
+    ImageBlock,
+    NonBlank,
+    ReasoningBlock,
+    Role,
+    TextBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+    Usage,
+    Value,
+)
 from agent.runtime.state import RunStatus
 from conversations.models import Attachment, Conversation, Revision, RevisionKind
 
@@ -272,6 +284,23 @@ class Failure(Value):
     retryable: bool
 
 
+class ShownResult(ToolResultBlock):
+    """A tool's result; of a long one only beginning and end, and then `omitted` characters are left out."""
+
+    omitted: Annotated[int, Field(ge=1)] | None = Field(default=None, exclude_if=lambda omitted: omitted is None)
+
+
+class ShownMessage(Value):
+    """A message as those who follow a run are shown it."""
+
+    id: NonBlank
+    role: Role
+    blocks: tuple[
+        Annotated[TextBlock | ImageBlock | ReasoningBlock | ToolCallBlock | ShownResult, Field(discriminator="type")],
+        ...,
+    ]
+
+
 class ExecutionRow(Value):
     """A run: the state of a `snapshot`, and when it was."""
 
@@ -281,7 +310,7 @@ class ExecutionRow(Value):
     seq: int
     status: RunStatus
     phase: RunPhase | None
-    messages: tuple[AgentMessage, ...]
+    messages: tuple[ShownMessage, ...]
     current: WrittenMessage | None
     tools: tuple[ToolRunRow, ...]
     interrupt: Interrupt | None
