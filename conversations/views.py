@@ -16,6 +16,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from agent.models import AgentProfile
 from conversations.listing import conversations_of, listing
 from conversations.models import OneTimeLink, User
+from conversations.sources import Sources
 from conversations.store import load_path
 from conversations.transcript import blank_blocks, blank_messages, history
 from conversations.unsaved import unsaved_turns
@@ -57,6 +58,9 @@ def conversation(request: HttpRequest, pk: UUID) -> HttpResponse:
         limit=_limit(request),
         unsaved=unsaved_turns(row, path),
         cut_off=outcome is not None and outcome["type"] == "max-tokens",
+        sources=Sources(
+            settings.PAR.base_path, f"conversations/{row.pk}", dict(row.attachments.values_list("pk", "name"))
+        ),
     )
     more = {"history": shown, "show_more": len(messages) - shown.earlier + MESSAGES_SHOWN}
     return _chat(request, {"conversation": row, "agent": row.agent, **more})
@@ -71,6 +75,7 @@ def _chat(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
         "blank_blocks": blank_blocks(),
         "base_path": settings.PAR.base_path,
         "largest_frame": str(settings.PAR.max_frame_bytes),
+        "largest_file": str(settings.PAR.max_attachment_bytes),
         "words": for_script(),
     }
     return render(request, "chat/page.html", {**shared, **context})

@@ -27,12 +27,16 @@ def shown_wire(message: dict[str, Any], execution_id: str) -> dict[str, Any]:
     return message if blocks == list(message["blocks"]) else {**message, "blocks": blocks}
 
 
-def excerpt(text: str, place: str) -> tuple[str, int]:
-    """Return a text and the number of characters that are left out of it; the rest says that `place` has the whole."""
+def excerpt(text: str, place: str = "") -> tuple[str, int]:
+    """Return a text and the number of characters that are left out of it; what stays says so, and where the whole is.
+
+    An empty `place` is none.
+    """
     omitted = len(text) - MOST_SHOWN
     if omitted <= 0:
         return text, 0
-    notice = f"\n\n[{omitted:,} characters are left out here; the whole is at {place}]\n\n"
+    where = f"; the whole is at {place}" if place else ""
+    notice = f"\n\n[{omitted:,} characters are left out here{where}]\n\n"
     return text[: MOST_SHOWN - _TAIL] + notice + text[-_TAIL:], omitted
 
 
