@@ -18,7 +18,7 @@ from ninja import Query, Router, Status
 from conversations.api import schemas
 from conversations.api.auth import READ, WRITE, credential
 from conversations.api.idempotency import IdempotencyKey, once
-from conversations.api.serving import body_of, find_host
+from conversations.api.serving import body_of, find_host, in_database, release_thread
 from conversations.attachments import ReadFile, delete_attachment, keep, owned_attachment
 from conversations.attachments.keeping import check_room, remove_unused_file
 from conversations.attachments.storage import place_of, storage
@@ -67,7 +67,7 @@ async def upload_attachment(
     if parse_header_parameters(request.headers.get("Content-Type", ""))[0] == "multipart/form-data":
         raise UnsupportedMediaType(NO_BODY)
     user = credential(request).user
-    await sync_to_async(check_room)(user, 0)
+    await in_database(request, check_room, user, 0)
     data = await asyncio.to_thread(_read_body, request)
     host = find_host(request)
     file = await (host.file_reader if host is not None else FileReader()).read(data, name)
@@ -107,7 +107,7 @@ def _read_body(request: HttpRequest) -> bytes:
 )
 async def get_attachment(request: HttpRequest, attachment_id: UUID) -> HttpResponseBase:
     """Sent as something to be saved. Ask again with `If-None-Match`: an attachment never changes."""
-    attachment = await sync_to_async(owned_attachment)(credential(request).user, attachment_id)
+    attachment = await in_database(request, owned_attachment, credential(request).user, attachment_id)
     return await serve(request, attachment)
 
 
@@ -148,6 +148,7 @@ def _open(attachment: Attachment) -> IO[bytes]:
 
 
 async def _pieces(file: IO[bytes]) -> AsyncIterator[bytes]:
+    release_thread()  # its reader may be slow
     with closing(file):
         while piece := await asyncio.to_thread(file.read, PIECE):
             yield piece
