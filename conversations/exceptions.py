@@ -11,6 +11,7 @@ AgentError                        from agent.runtime
 ├── ToolResultNotFound            NOT_FOUND: no result of such a call
 ├── UnfitAttachment               ATTACHMENT_UNFIT: a file that is not taken, for what is in it
 ├── AttachmentMissing             ATTACHMENT_MISSING: a file that should be there is not, or is another
+├── ImportInvalid                 IMPORT_INVALID: a file that cannot be imported, and the place in it
 ├── PayloadTooLarge               PAYLOAD_TOO_LARGE: a body with more bytes than are read
 ├── ExecutionLost                 EXECUTION_LOST: the execution has ended or belongs to another process
 ├── Unauthorized                  AUTH_REQUIRED: the account is closed or the sign-in is over
@@ -37,6 +38,7 @@ __all__ = [
     "ExecutionLost",
     "ExecutionNotFound",
     "Forbidden",
+    "ImportInvalid",
     "NotServed",
     "PayloadTooLarge",
     "RateLimited",
@@ -46,6 +48,8 @@ __all__ = [
     "UnfitAttachment",
     "UnsupportedMediaType",
 ]
+
+LONGEST_PLACE = 300  # characters
 
 
 class AgentNotFound(AgentError):
@@ -88,6 +92,16 @@ class AttachmentMissing(AgentError):
     """Raised when a file that a conversation mentions is not in the storage, or is not what was stored."""
 
     code = "ATTACHMENT_MISSING"
+
+
+class ImportInvalid(AgentError):
+    """Raised when a file cannot be imported; `place` is where in it, as a JSON path such as `$[3].mapping`."""
+
+    code = "IMPORT_INVALID"
+
+    def __init__(self, place: str, what: str) -> None:
+        self.place = place if len(place) <= LONGEST_PLACE else place[:LONGEST_PLACE] + "…"
+        super().__init__(f"{self.place}: {what}")
 
 
 class PayloadTooLarge(AgentError):

@@ -5,10 +5,12 @@ from __future__ import annotations
 from django.urls import path
 
 from conversations import views
+from conversations.moving.views import import_page
 
 urlpatterns = [
     path("", views.new_chat, name="new-chat"),
     path("c/<uuid:pk>/", views.conversation, name="conversation"),
+    path("account/import/", import_page, name="import"),
     path("link/<str:token>/", views.link_landing, name="link-landing"),
     path("link/", views.link, name="link"),
 ]

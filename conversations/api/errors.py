@@ -22,6 +22,7 @@ RETRY_AFTER = 5  # seconds
 
 STATUS = {
     "INVALID_ARGUMENT": 400,
+    "IMPORT_INVALID": 400,
     "AUTH_REQUIRED": 401,
     "FORBIDDEN": 403,
     "NOT_FOUND": 404,

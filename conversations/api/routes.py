@@ -16,6 +16,7 @@ from conversations.api.conversations import router as conversations
 from conversations.api.errors import install
 from conversations.api.examples import EXAMPLES
 from conversations.api.executions import router as executions
+from conversations.api.moving import router as moving
 from conversations.api.parsing import JsonParser
 from conversations.api.results import router as results
 from conversations.api.revisions import router as revisions
@@ -42,6 +43,7 @@ api.add_router("/executions", executions)
 api.add_router("/attachments", attachments)
 api.add_router("", results)
 api.add_router("/tickets", tickets)
+api.add_router("", moving)
 
 
 def caller(request: HttpRequest) -> User:
