@@ -108,7 +108,9 @@ class ParSettings(BaseModel):
     trusted_proxies: Annotated[int, Field(ge=0, le=8)] = Field(
         0, description="Number of reverse proxies in front whose forwarded headers are believed; 0 believes none."
     )
-    data_dir: Path = Field(Path(".data"), description="Directory of the SQLite database, keys and lock file.")
+    data_dir: Path = Field(
+        Path(".data"), description="Directory of the SQLite database, keys, lock file and attachments."
+    )
     allow_private_models: bool = Field(
         False,
         description="Whether model endpoints may have loopback and private addresses; true in development.",
@@ -131,6 +133,12 @@ class ParSettings(BaseModel):
     )
     max_frame_bytes: Annotated[int, Field(ge=1024, le=64 * 1024 * 1024)] = Field(
         1024 * 1024, description="Largest websocket frame and API body that is read, in bytes."
+    )
+    max_attachment_bytes: Annotated[int, Field(ge=1024, le=1024 * 1024 * 1024)] = Field(
+        20 * 1024 * 1024, description="Largest file that is taken as an attachment, in bytes."
+    )
+    max_import_bytes: Annotated[int, Field(ge=1024, le=1024 * 1024 * 1024)] = Field(
+        64 * 1024 * 1024, description="Largest file of conversations that is imported, in bytes."
     )
     commands_per_second: Annotated[int, Field(ge=1, le=10_000)] = Field(
         50, description="Commands a second that one websocket may send."

@@ -12,7 +12,7 @@ class ConversationsConfig(AppConfig):
     def ready(self) -> None:
         from django.contrib.auth.signals import user_logged_in
 
-        from conversations import checks  # noqa: F401  registers the system checks
+        from conversations import attachments, checks  # noqa: F401  registers the checks, and what follows a deletion
         from conversations.rights.sign_ins import note_sign_in
 
         user_logged_in.connect(note_sign_in, dispatch_uid="conversations.sign-in")

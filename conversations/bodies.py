@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self, TypeAlias
 from uuid import UUID
 
 from pydantic import Field, StringConstraints, ValidationError, field_validator, model_validator
@@ -14,12 +14,13 @@ from agent.runtime.limits import PartialLimits
 from agent.runtime.messages import Base64Source, ImageBlock, TextBlock, Value
 from agent.runtime.tools import ToolAnnotations
 from agent.runtime.values import JsonData, JsonObject, Text
+from conversations.attachments import id_at
+from conversations.attachments.references import SCHEME
 from conversations.store.branching import Branch
 
 MOST_CLIENT_TOOLS = 32
 SHOWN = 64  # characters of a name that a fault repeats
 
-InputBlock = Annotated[TextBlock | ImageBlock, Field(discriminator="type")]
 MessageId = Annotated[Text, StringConstraints(min_length=1, max_length=512)]
 ClientId = Annotated[Text, StringConstraints(min_length=1, max_length=128)]
 
@@ -31,6 +32,17 @@ class ClientTool(Value):
     description: Annotated[Text, StringConstraints(max_length=4096)]
     input_schema: JsonData
     annotations: ToolAnnotations = ToolAnnotations()
+
+
+class AttachmentBlock(Value):
+    """A file that was uploaded before: a picture, or a text or PDF whose text the model reads."""
+
+    type: Literal["attachment"] = "attachment"
+    attachment_id: UUID
+
+
+Given: TypeAlias = TextBlock | ImageBlock | AttachmentBlock
+InputBlock = Annotated[Given, Field(discriminator="type")]
 
 
 class StartBody(Value):
@@ -50,14 +62,14 @@ class StartBody(Value):
 
     @field_validator("input")
     @classmethod
-    def _says_something(cls, blocks: tuple[TextBlock | ImageBlock, ...]) -> tuple[TextBlock | ImageBlock, ...]:
-        if blocks and not any(isinstance(block, ImageBlock) or block.text.strip() for block in blocks):
+    def _says_something(cls, blocks: tuple[Given, ...]) -> tuple[Given, ...]:
+        if blocks and not any(not isinstance(block, TextBlock) or block.text.strip() for block in blocks):
             raise ValueError("the message is empty")
         return blocks
 
     @field_validator("input")
     @classmethod
-    def _shows_pictures(cls, blocks: tuple[TextBlock | ImageBlock, ...]) -> tuple[TextBlock | ImageBlock, ...]:
+    def _shows_pictures(cls, blocks: tuple[Given, ...]) -> tuple[Given, ...]:
         return tuple([_picture(block) if isinstance(block, ImageBlock) else block for block in blocks])
 
     @model_validator(mode="after")
@@ -88,10 +100,14 @@ class StartBody(Value):
         return None if branch == Branch() else branch
 
 
-def _picture(block: ImageBlock) -> ImageBlock:
+def _picture(block: ImageBlock) -> ImageBlock | AttachmentBlock:
     """Return a picture with the type that its bytes have; one by address is looked at when it is fetched."""
     if not isinstance(block.source, Base64Source):
-        return block
+        if not block.source.url.startswith(SCHEME):
+            return block
+        if (id := id_at(block.source.url)) is None:
+            raise ValueError(f"{SCHEME} is followed by the id of an attachment")
+        return AttachmentBlock(attachment_id=id)
     try:
         return ImageBlock(source=checked(block.source))
     except UnfitPicture as error:

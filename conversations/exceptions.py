@@ -7,6 +7,12 @@ AgentError                        from agent.runtime
 ├── AgentNotFound                 AGENT_NOT_FOUND: no such agent, or not for this person
 ├── ExecutionNotFound             EXECUTION_NOT_FOUND: no such execution, or somebody else's
 ├── RevisionNotFound              REVISION_NOT_FOUND: no such revision in this conversation
+├── AttachmentNotFound            ATTACHMENT_NOT_FOUND: no such attachment, or somebody else's
+├── ToolResultNotFound            NOT_FOUND: no result of such a call
+├── UnfitAttachment               ATTACHMENT_UNFIT: a file that is not taken, for what is in it
+├── AttachmentMissing             ATTACHMENT_MISSING: a file that should be there is not, or is another
+├── ImportInvalid                 IMPORT_INVALID: a file that cannot be imported, and the place in it
+├── PayloadTooLarge               PAYLOAD_TOO_LARGE: a body with more bytes than are read
 ├── ExecutionLost                 EXECUTION_LOST: the execution has ended or belongs to another process
 ├── Unauthorized                  AUTH_REQUIRED: the account is closed or the sign-in is over
 ├── WrongOrigin                   FORBIDDEN: a cookie from a page that is not the site's
@@ -25,6 +31,8 @@ from agent.runtime.exceptions import AgentError, ConversationConflict, Conversat
 __all__ = [
     "AdminForbidden",
     "AgentNotFound",
+    "AttachmentMissing",
+    "AttachmentNotFound",
     "ConversationConflict",
     "ConversationNotFound",
     "CorruptRevision",
@@ -32,12 +40,18 @@ __all__ = [
     "ExecutionLost",
     "ExecutionNotFound",
     "Forbidden",
+    "ImportInvalid",
     "NotServed",
+    "PayloadTooLarge",
     "RateLimited",
     "RevisionNotFound",
+    "ToolResultNotFound",
     "Unauthorized",
+    "UnfitAttachment",
     "UnsupportedMediaType",
 ]
+
+LONGEST_PLACE = 300  # characters
 
 
 class AgentNotFound(AgentError):
@@ -56,6 +70,46 @@ class RevisionNotFound(AgentError):
     """Raised when a conversation has no such revision; another conversation's looks the same."""
 
     code = "REVISION_NOT_FOUND"
+
+
+class AttachmentNotFound(AgentError):
+    """Raised when an attachment does not exist; somebody else's looks the same."""
+
+    code = "ATTACHMENT_NOT_FOUND"
+
+
+class ToolResultNotFound(AgentError):
+    """Raised when a run or conversation has no result of such a call."""
+
+    code = "NOT_FOUND"
+
+
+class UnfitAttachment(AgentError):
+    """Raised when a file cannot be attached; the message says what is in it."""
+
+    code = "ATTACHMENT_UNFIT"
+
+
+class AttachmentMissing(AgentError):
+    """Raised when a file that a conversation mentions is not in the storage, or is not what was stored."""
+
+    code = "ATTACHMENT_MISSING"
+
+
+class ImportInvalid(AgentError):
+    """Raised when a file cannot be imported; `place` is where in it, as a JSON path such as `$[3].mapping`."""
+
+    code = "IMPORT_INVALID"
+
+    def __init__(self, place: str, what: str) -> None:
+        self.place = place if len(place) <= LONGEST_PLACE else place[:LONGEST_PLACE] + "…"
+        super().__init__(f"{self.place}: {what}")
+
+
+class PayloadTooLarge(AgentError):
+    """Raised when a body has more bytes than are read."""
+
+    code = "PAYLOAD_TOO_LARGE"
 
 
 class ExecutionLost(AgentError):

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias, assert_never
 
 from django.utils.safestring import SafeString
 
+from agent.runtime.excerpts import excerpt
 from agent.runtime.messages import (
     AgentMessage,
     ImageBlock,
@@ -18,7 +19,9 @@ from agent.runtime.messages import (
     ToolResultBlock,
     UrlSource,
 )
+from conversations.attachments import QuotedFile, picture_of, quoted_file, quoted_files
 from conversations.rendering import render
+from conversations.sources import Sources
 from conversations.unsaved import UnsavedTurn
 from conversations.words import CUT_OFF, DECISIONS, Notice, decision
 
@@ -53,10 +56,25 @@ class Reasoning:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture, by name only: nothing is fetched."""
+    """A picture that is an attachment; any other is shown by name only, and nothing is fetched.
 
-    address: str = ""
+    `source` is where the picture is.
+    """
+
+    name: str = ""
+    source: str = ""
     template = "chat/picture.html"
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A text or PDF that somebody attached; `source` is where it is."""
+
+    name: str = ""
+    kind: str = ""
+    text: str = ""
+    source: str = ""
+    template = "chat/file.html"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +88,10 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A tool call with its result; `arguments` is what stands there where there are no `fields`."""
+    """A tool call with its result; `arguments` is what stands there where there are no `fields`.
+
+    A long result is cut; `whole` is where all of it is.
+    """
 
     call_id: str = ""
     name: str = ""
@@ -79,10 +100,11 @@ class Card:
     status: CardStatus = "pending"
     result: str = ""
     decision: str = ""
+    whole: str = ""
     template = "chat/tool.html"
 
 
-Shown: TypeAlias = Said | Answer | Reasoning | Picture | Card
+Shown: TypeAlias = Said | Answer | Reasoning | Picture | File | Card
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +157,7 @@ def history(
     limit: int,
     unsaved: Sequence[UnsavedTurn] = (),
     cut_off: bool = False,
+    sources: Sources = Sources(),  # noqa: B008  it is frozen
 ) -> History:
     """Return about the last `limit` messages, from the beginning of a turn on, with the `unsaved` turns among them.
 
@@ -143,7 +166,7 @@ def history(
     start = max(0, len(messages) - limit)
     while start > 0 and messages[start].role != "user":
         start -= 1
-    entries = list(_entries(messages[start:], unsaved, agent_name, whole=start == 0))
+    entries = list(_entries(messages[start:], unsaved, agent_name, sources, whole=start == 0))
     if cut_off:
         last = max((at for at, entry in enumerate(entries) if isinstance(entry, ShownMessage)), default=-1)
         entries.insert(last + 1, CutOff())
@@ -157,29 +180,42 @@ def blank_messages(agent_name: str) -> dict[str, ShownMessage]:
 
 def blank_blocks() -> dict[str, Shown]:
     """Return an empty block of each kind, likewise."""
-    return {"said": Said(), "answer": Answer(), "reasoning": Reasoning(), "picture": Picture(), "tool": Card()}
+    return {
+        "said": Said(),
+        "answer": Answer(),
+        "reasoning": Reasoning(),
+        "picture": Picture(),
+        "file": File(),
+        "tool": Card(),
+    }
 
 
 def _entries(
-    messages: Sequence[AgentMessage], unsaved: Sequence[UnsavedTurn], agent_name: str, *, whole: bool
+    messages: Sequence[AgentMessage],
+    unsaved: Sequence[UnsavedTurn],
+    agent_name: str,
+    sources: Sources,
+    *,
+    whole: bool,
 ) -> Iterator[Entry]:
     following: dict[str | None, list[UnsavedTurn]] = {}
     for turn in unsaved:
         following.setdefault(turn.after, []).append(turn)
     results = _results(messages)
     if whole:
-        yield from (_run(turn, agent_name) for turn in following.get(None, ()))
+        yield from (_run(turn, agent_name, sources) for turn in following.get(None, ()))
     for message in messages:
-        yield from _shown(message, results, agent_name)
-        yield from (_run(turn, agent_name) for turn in following.get(message.id, ()))
+        yield from _shown(message, results, agent_name, sources)
+        yield from (_run(turn, agent_name, sources) for turn in following.get(message.id, ()))
 
 
-def _run(turn: UnsavedTurn, agent_name: str) -> ShownRun:
-    results = _results(turn.messages)
-    shown = [each for message in turn.messages for each in _shown(message, results, agent_name)]
+def _run(turn: UnsavedTurn, agent_name: str, sources: Sources) -> ShownRun:
+    results, places = _results(turn.messages), sources.of_run(turn.execution_id)
+    shown = [each for message in turn.messages for each in _shown(message, results, agent_name, places)]
     if turn.partial is not None and (blocks := tuple(_half_written(turn.partial["blocks"]))):
         shown.append(ShownMessage(turn.partial["messageId"], "assistant", agent_name, blocks))
-    repeatable = [type(block) for block in turn.messages[0].blocks] == [TextBlock]
+    said = turn.messages[0]
+    repeatable = [type(block) for block in said.blocks] == [TextBlock] and not quoted_files(said)
     return ShownRun(turn.execution_id, turn.status, turn.notice, repeatable, tuple(shown))
 
 
@@ -189,12 +225,14 @@ def _results(messages: Sequence[AgentMessage]) -> dict[str, ToolResultBlock]:
     }
 
 
-def _shown(message: AgentMessage, results: dict[str, ToolResultBlock], agent_name: str) -> Iterator[ShownMessage]:
+def _shown(
+    message: AgentMessage, results: dict[str, ToolResultBlock], agent_name: str, sources: Sources
+) -> Iterator[ShownMessage]:
     match message.role:
         case "user":
-            yield ShownMessage(message.id, "user", "You", tuple(_said(message)))
+            yield ShownMessage(message.id, "user", "You", tuple(_said(message, sources)))
         case "assistant":
-            yield ShownMessage(message.id, "assistant", agent_name, tuple(_answered(message, results)))
+            yield ShownMessage(message.id, "assistant", agent_name, tuple(_answered(message, results, sources)))
         case "tool" | "system":
             pass
         case _:
@@ -215,41 +253,59 @@ def _written(kind: str, text: str) -> Iterator[Shown]:
         yield (Reasoning if kind == "reasoning" else Answer)(render(text))
 
 
-def _said(message: AgentMessage) -> Iterator[Shown]:
+def _said(message: AgentMessage, sources: Sources) -> Iterator[Shown]:
     for block in message.blocks:
         if isinstance(block, TextBlock):
-            yield Said(block.text)
+            file = quoted_file(block.text)
+            yield Said(block.text) if file is None else _file(file, sources)
         elif isinstance(block, ImageBlock):
-            yield _picture(block)
+            yield _picture(block, sources)
 
 
-def _answered(message: AgentMessage, results: dict[str, ToolResultBlock]) -> Iterator[Shown]:
+def _answered(message: AgentMessage, results: dict[str, ToolResultBlock], sources: Sources) -> Iterator[Shown]:
     for block in message.blocks:
         match block:
             case TextBlock() | ReasoningBlock():
                 yield from _written(block.type, block.text)
             case ImageBlock():
-                yield _picture(block)
+                yield _picture(block, sources)
             case ToolCallBlock():
-                yield _card(block, results.get(block.call_id))
+                yield _card(block, results.get(block.call_id), sources)
             case ToolResultBlock():
                 pass
             case _:
                 assert_never(block)
 
 
-def _picture(block: ImageBlock) -> Picture:
+def _picture(block: ImageBlock, sources: Sources) -> Picture:
+    if (id := picture_of(block)) is not None:
+        return Picture(sources.names.get(id, ""), sources.attachment(id))
     return Picture(block.source.url if isinstance(block.source, UrlSource) else block.source.media_type)
 
 
-def _card(call: ToolCallBlock, result: ToolResultBlock | None) -> Card:
+def _file(file: QuotedFile, sources: Sources) -> File:
+    pages = "" if file.pages is None else f", {file.pages} page{'' if file.pages == 1 else 's'}"
+    kind = ("PDF" if file.media_type == "application/pdf" else "Text") + pages
+    return File(file.name, kind, file.text, sources.attachment(file.id))
+
+
+def _card(call: ToolCallBlock, result: ToolResultBlock | None, sources: Sources) -> Card:
     fields = tuple(_field(name, value) for name, value in call.input.items())
     if result is None:
         return Card(call.call_id, call.name, fields, status="unknown")
-    text = "\n\n".join(block.text for block in result.content)
+    place = sources.result(call.call_id)
+    text, omitted = excerpt("\n\n".join(block.text for block in result.content), place)
     kind = decision(text) if result.execution == "not-executed" else ""
     status: CardStatus = "rejected" if kind else _status(result)
-    return Card(call.call_id, call.name, fields, status=status, result=text, decision=DECISIONS.get(kind, ""))
+    return Card(
+        call.call_id,
+        call.name,
+        fields,
+        status=status,
+        result=text,
+        decision=DECISIONS.get(kind, ""),
+        whole=place if omitted else "",
+    )
 
 
 def _field(name: str, value: Any) -> Field:

@@ -18,6 +18,7 @@ from agent.models import AgentProfile
 from conversations.exceptions import CorruptRevision
 from conversations.listing import conversations_of, listing
 from conversations.models import OneTimeLink, User
+from conversations.sources import Sources
 from conversations.store import load_path
 from conversations.transcript import blank_blocks, blank_messages, history
 from conversations.unsaved import unsaved_turns
@@ -62,6 +63,9 @@ def conversation(request: HttpRequest, pk: UUID) -> HttpResponse:
             limit=_limit(request),
             unsaved=unsaved_turns(row, path),
             cut_off=outcome is not None and outcome["type"] == "max-tokens",
+            sources=Sources(
+                settings.PAR.base_path, f"conversations/{row.pk}", dict(row.attachments.values_list("pk", "name"))
+            ),
         )
     except CorruptRevision as error:
         logger.error("conversation %s cannot be shown: %s", row.pk, error.message)
@@ -79,6 +83,7 @@ def _chat(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
         "blank_blocks": blank_blocks(),
         "base_path": settings.PAR.base_path,
         "largest_frame": str(settings.PAR.max_frame_bytes),
+        "largest_file": str(settings.PAR.max_attachment_bytes),
         "words": for_script(),
     }
     return render(request, "chat/page.html", {**shared, **context})

@@ -171,6 +171,10 @@ STATIC_URL = "/static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "attachments": {
+        "BACKEND": "conversations.attachments.storage.WholeFileStorage",
+        "OPTIONS": {"location": PAR.data_dir / "attachments"},
+    },
     "staticfiles": {
         "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
         if PAR.development

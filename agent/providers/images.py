@@ -27,18 +27,27 @@ class UnfitPicture(ValueError):
     """Raised when bytes are no picture that can be shown to a model; the text says why, as in “it is …”."""
 
 
+def look(data: bytes) -> tuple[str, Size] | None:
+    """Return media type, width and height that a picture says of itself; None for what is no picture."""
+    for media_type, size_of in _FORMATS.items():
+        if size := size_of(data):
+            return media_type, size
+    return None
+
+
 def media_type_of(picture: bytes) -> str:
     """Return the media type that the content has; raises `UnfitPicture`."""
     if len(picture) > MAX_BYTES:
         raise UnfitPicture(f"it is larger than {MAX_BYTES:,} bytes")
-    for media_type, size_of in _FORMATS.items():
-        if size := size_of(picture):
-            if not all(size):
-                raise UnfitPicture("it has no pixels")
-            if max(size) > MAX_SIDE:
-                raise UnfitPicture(f"it is wider or higher than {MAX_SIDE:,} pixels")
-            return media_type
-    raise UnfitPicture("it is no PNG, JPEG, GIF or WebP picture")
+    seen = look(picture)
+    if seen is None:
+        raise UnfitPicture("it is no PNG, JPEG, GIF or WebP picture")
+    media_type, size = seen
+    if not all(size):
+        raise UnfitPicture("it has no pixels")
+    if max(size) > MAX_SIDE:
+        raise UnfitPicture(f"it is wider or higher than {MAX_SIDE:,} pixels")
+    return media_type
 
 
 def checked(source: Base64Source) -> Base64Source:

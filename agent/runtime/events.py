@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, assert_never
 
 import orjson
 
+from agent.runtime.excerpts import shown
 from agent.runtime.messages import AgentMessage, ModelContext, StopReason, Usage, Value
 from agent.runtime.model import BlockDelta, BlockStart, BlockStop
 from agent.runtime.tools import ToolDefinition
@@ -313,7 +314,10 @@ def to_wire(event: Event) -> dict[str, Any]:
         case MessagesAdded():
             # ModelState is opaque and stays on the server; a reader needs the messages only.
             added = event.messages[event.from_index :]
-            wire |= {"fromIndex": event.from_index, "messages": [message.to_wire() for message in added]}
+            wire |= {
+                "fromIndex": event.from_index,
+                "messages": [shown(message, event.execution_id) for message in added],
+            }
         case ToolCallStarted():
             wire |= {"callId": event.call_id, "toolName": event.tool_name, "arguments": event.arguments}
         case ToolProgress():

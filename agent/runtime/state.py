@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Self, TypeAlias, assert_never
 
 from agent.runtime import events as ev
+from agent.runtime.excerpts import shown
 from agent.runtime.messages import AgentMessage
 from agent.runtime.model import BlockDelta, BlockStart, BlockStop, BlockType
 
@@ -125,7 +126,7 @@ class ExecutionState:
     def _add(self, messages: tuple[AgentMessage, ...], from_index: int) -> None:
         del self.messages[from_index:]
         for message in messages[from_index:]:
-            self.messages.append(message.to_wire())
+            self.messages.append(shown(message, self.execution_id))
             if message.id == self.message_id:
                 self.message_id, self.blocks = None, {}
 

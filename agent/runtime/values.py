@@ -63,15 +63,15 @@ def clean_text(text: str) -> str:
     return text if text.isascii() and "\x00" not in text else _UNSTORABLE.sub("\ufffd", text)
 
 
-def read_json(data: str | bytes) -> Any:
-    """Return the JSON that somebody sent; raises `ValueError` for what is none and for more than `MAX_PARTS` parts.
+def read_json(data: str | bytes, *, most: int = MAX_PARTS) -> Any:
+    """Return the JSON that somebody sent; raises `ValueError` for what is none and for more than `most` parts.
 
     Parts are the commas and opening brackets outside of texts. They are counted first: a megabyte of `[],[],…` takes
     a second to build and to check, in which the process does nothing else.
     """
     raw = data.encode("utf-8", "replace") if isinstance(data, str) else data
-    if _parts(raw) > MAX_PARTS and _parts(_outside_texts(raw)) > MAX_PARTS:
-        raise ValueError(f"JSON of more than {MAX_PARTS} parts")
+    if _parts(raw) > most and _parts(_outside_texts(raw, most)) > most:
+        raise ValueError(f"JSON of more than {most} parts")
     return orjson.loads(data)
 
 
@@ -79,10 +79,10 @@ def _parts(raw: bytes) -> int:
     return len(raw.translate(None, _NO_PARTS))
 
 
-def _outside_texts(raw: bytes) -> bytes:
+def _outside_texts(raw: bytes, most: int) -> bytes:
     """Return JSON without its texts; as it is if there are so many that there must be too many parts as well."""
     bare = raw.replace(rb"\\", b"").replace(rb"\"", b"")
-    if bare.count(b'"') > 4 * MAX_PARTS + 2:  # each text is behind a part, or behind a key that is
+    if bare.count(b'"') > 4 * most + 2:  # each text is behind a part, or behind a key that is
         return raw
     return b"".join(bare.split(b'"')[::2])
 

@@ -6,6 +6,7 @@ from typing import Any
 
 CONVERSATION = "01890a5d-ac96-774b-bcce-b302099a8000"
 EXECUTION = "01890a5d-b0c1-7aa1-8000-000000000001"
+ATTACHMENT = "01890a5d-a8f0-7c3e-9b6a-5d2f8e1c4b70"
 INTERRUPT = "interrupt-6f1c2a54-7d0e-4f0e-9d1b-2f8a4a0e7c11"
 REVISION = "01890a5d-c000-7000-8000-000000000002"
 OTHER_REVISION = "01890a5d-c000-7000-8000-000000000001"
@@ -49,6 +50,15 @@ _AMOUNT = {"unpricedCalls": 0, "cachedTokens": 1000, "outputTokens": 90, "reason
 
 EXAMPLES: dict[str, dict[str, Any]] = {
     "StartBody": {"agent": "demo", "input": [{"type": "text", "text": "Hello"}]},
+    "AttachmentRow": {
+        "attachmentId": ATTACHMENT,
+        "name": "report.pdf",
+        "mediaType": "application/pdf",
+        "size": 48213,
+        "width": None,
+        "height": None,
+        "pages": 3,
+    },
     "Started": {"executionId": EXECUTION, "conversationId": CONVERSATION, "created": True, "modelStateReset": False},
     "RespondBody": {"interruptId": INTERRUPT, "value": True},
     "Responded": {"executionId": EXECUTION, "interruptId": INTERRUPT},

@@ -43,6 +43,15 @@ async def once(
     return HttpResponse(body, status=status, content_type="application/json")
 
 
+async def first_answer(request: HttpRequest, key: UUID | None, digest: str) -> HttpResponse | None:
+    """Return the first answer under a key, for work that is many transactions and ends with `once`; None for a new key.
+
+    Raises `InvalidArgument` for a key of another request.
+    """
+    seen = await sync_to_async(_seen)(credential(request).user, key, digest) if key is not None else None
+    return None if seen is None else HttpResponse(seen.body, status=seen.status, content_type="application/json")
+
+
 async def claim(request: HttpRequest, key: UUID | None) -> None:
     """Take a key for a request that is carried out as often as it comes, since that changes nothing.
 

@@ -11,12 +11,15 @@ from ninja.openapi.schema import OpenAPISchema
 
 from agent.models import AgentProfile
 from conversations.api.admin import router as administration
+from conversations.api.attachments import router as attachments
 from conversations.api.auth import READ, credential
 from conversations.api.conversations import router as conversations
 from conversations.api.errors import install
 from conversations.api.examples import EXAMPLES
 from conversations.api.executions import router as executions
+from conversations.api.moving import router as moving
 from conversations.api.parsing import JsonParser
+from conversations.api.results import router as results
 from conversations.api.revisions import router as revisions
 from conversations.api.schemas import AgentList, AgentRow
 from conversations.api.search import router as search
@@ -42,8 +45,11 @@ api.add_router("/conversations", conversations)
 api.add_router("/conversations", revisions)
 api.add_router("/executions", executions)
 api.add_router("/search", search)
-api.add_router("/tickets", tickets)
 api.add_router("/usage", usage)
+api.add_router("/attachments", attachments)
+api.add_router("", results)
+api.add_router("/tickets", tickets)
+api.add_router("", moving)
 
 
 def caller(request: HttpRequest) -> User:

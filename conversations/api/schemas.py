@@ -12,9 +12,21 @@ from pydantic import Field
 from agent.models import AgentProfile
 from agent.providers.windows import context_window
 from agent.runtime.events import Interrupt, Outcome, RunPhase
-from agent.runtime.messages import AgentMessage, Context, Usage, Value
+from agent.runtime.messages import (
+    AgentMessage,
+    Context,
+    ImageBlock,
+    NonBlank,
+    ReasoningBlock,
+    Role,
+    TextBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+    Usage,
+    Value,
+)
 from agent.runtime.state import RunStatus
-from conversations.models import Conversation, Revision, RevisionKind
+from conversations.models import Attachment, Conversation, Revision, RevisionKind
 from conversations.search import Found, Hit, Piece
 
 PREVIEW = 120  # characters
@@ -232,6 +244,30 @@ class AgentList(Value):
     agents: tuple[AgentRow, ...]
 
 
+class AttachmentRow(Value):
+    """A file that was uploaded; `width` and `height` are those of a picture, `pages` those of a PDF."""
+
+    attachment_id: UUID
+    name: str
+    media_type: str
+    size: int
+    width: int | None
+    height: int | None
+    pages: int | None
+
+    @classmethod
+    def of(cls, attachment: Attachment) -> AttachmentRow:
+        return cls(
+            attachment_id=attachment.pk,
+            name=attachment.name,
+            media_type=attachment.media_type,
+            size=attachment.size,
+            width=attachment.width,
+            height=attachment.height,
+            pages=attachment.pages,
+        )
+
+
 class Started(Value):
     """A run that was started, now or with the same key before (`created` false).
 
@@ -316,6 +352,23 @@ class Failure(Value):
     retryable: bool
 
 
+class ShownResult(ToolResultBlock):
+    """A tool's result; of a long one only beginning and end, and then `omitted` characters are left out."""
+
+    omitted: Annotated[int, Field(ge=1)] | None = Field(default=None, exclude_if=lambda omitted: omitted is None)
+
+
+class ShownMessage(Value):
+    """A message as those who follow a run are shown it."""
+
+    id: NonBlank
+    role: Role
+    blocks: tuple[
+        Annotated[TextBlock | ImageBlock | ReasoningBlock | ToolCallBlock | ShownResult, Field(discriminator="type")],
+        ...,
+    ]
+
+
 class ExecutionRow(Value):
     """A run: the state of a `snapshot`, and when it was."""
 
@@ -325,7 +378,7 @@ class ExecutionRow(Value):
     seq: int
     status: RunStatus
     phase: RunPhase | None
-    messages: tuple[AgentMessage, ...]
+    messages: tuple[ShownMessage, ...]
     current: WrittenMessage | None
     tools: tuple[ToolRunRow, ...]
     interrupt: Interrupt | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import IO, Any, ParamSpec, TypeVar, cast
 
 from asgiref.sync import SyncToAsync, sync_to_async
 from django.http import HttpRequest, HttpResponse
@@ -40,6 +40,11 @@ def cut_off_of(request: HttpRequest) -> Callable[[], None] | None:
     """Return what drops the connection of a request with all that its reader has not taken."""
     cut_off: Callable[[], None] | None = _scope(request).get("par.cut_off")
     return cut_off
+
+
+def body_of(request: HttpRequest) -> IO[bytes]:
+    """Return what the body of an upload is read from, in a thread: `serve` keeps it beside the request."""
+    return cast(IO[bytes], _scope(request).get("par.body") or request)
 
 
 async def in_database(request: HttpRequest, job: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:

@@ -26,6 +26,7 @@ from conversations.credentials import holding
 from conversations.exceptions import Draining
 from conversations.hosting.answers import Answer, Answers, Question
 from conversations.hosting.audit import AuditTrail
+from conversations.hosting.enclosures import FileReader
 from conversations.hosting.executor import DatabaseExecutor
 from conversations.hosting.hub import EventHub
 from conversations.hosting.jobs import Found, Jobs
@@ -72,6 +73,7 @@ class ExecutionHost:
         self.executor = DatabaseExecutor()
         self.transport = Transport(connect_timeout=par.connect_timeout, idle_timeout=par.read_timeout or NEVER)
         self.fetcher = fetcher or Fetcher(PICTURE_LIMITS)
+        self.file_reader = FileReader()
         self.hub = EventHub()
         self.places = Places(par.connections_per_person)
         self.jobs = Jobs(channel)

@@ -20,6 +20,7 @@ from agent.runtime.recovery import CallState
 from agent.runtime.state import ExecutionState
 from agent.runtime.tools import ToolDefinition
 from conversations import store
+from conversations.attachments import owned_attachments
 from conversations.exceptions import ExecutionLost, ExecutionNotFound
 from conversations.hosting import ending as ends
 from conversations.hosting import lost
@@ -27,7 +28,7 @@ from conversations.hosting import setup as starts
 from conversations.hosting.ending import Ending, Saved
 from conversations.hosting.past import state_of
 from conversations.hosting.setup import Begun, StartRequest
-from conversations.models import Execution, HostProcess, User
+from conversations.models import Attachment, Execution, HostProcess, User
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +144,10 @@ class Jobs:
         if user is None:
             return ToolDecision("deny", "the account is closed")
         return governed.decide(definition, user)
+
+    def attachments(self, user_id: int, ids: Collection[UUID]) -> dict[UUID, Attachment]:
+        """Return attachments of a person; raises `AttachmentNotFound`."""
+        return owned_attachments(user_id, ids)
 
     def _mine(self, execution_id: str, *related: str) -> Execution:
         runs = Execution.objects.select_related(*related) if related else Execution.objects.all()

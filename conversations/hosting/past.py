@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agent.runtime.excerpts import shown_wire
 from agent.runtime.state import ExecutionState, RunStatus
 from conversations.models import Execution, ExecutionStatus
 
@@ -24,7 +25,7 @@ def state_of(execution: Execution) -> ExecutionState:
         agent=execution.agent.slug,
         seq=execution.last_seq,
         status=_STATUS.get(execution.status, "running"),
-        messages=list(messages) or [execution.input],
+        messages=[shown_wire(message, str(execution.pk)) for message in messages] or [execution.input],
         outcome=execution.outcome,
     )
     state.set_current(execution.partial)

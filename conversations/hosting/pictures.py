@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from agent.providers.images import MAX_BYTES, UnfitPicture, media_type_of
 from agent.providers.net import Fetcher, FetchFailed, FetchLimits
 from agent.runtime.exceptions import InvalidArgument
-from agent.runtime.messages import Base64Source, ImageBlock, TextBlock, UrlSource
-from conversations.bodies import StartBody
+from agent.runtime.messages import Base64Source, ImageBlock, UrlSource
+from conversations.bodies import Given, StartBody
 
 PICTURE_LIMITS = FetchLimits(max_bytes=MAX_BYTES, timeout=15.0)
-MOST_TOGETHER = 10_000_000  # bytes of all pictures of one start: they are stored, and sent with every turn that follows
+MOST_TOGETHER = 10_000_000  # bytes of all pictures of one start: they are sent with every turn that follows
 
 
 def has_addresses(body: StartBody) -> bool:
@@ -24,7 +24,7 @@ def has_addresses(body: StartBody) -> bool:
     return any(isinstance(block, ImageBlock) and isinstance(block.source, UrlSource) for block in body.input)
 
 
-async def fetch_pictures(body: StartBody, fetcher: Fetcher) -> tuple[TextBlock | ImageBlock, ...]:
+async def fetch_pictures(body: StartBody, fetcher: Fetcher) -> tuple[Given, ...]:
     """Return the input with what is at its addresses, all fetched at once; raises `InvalidArgument`."""
     room = _Room(MOST_TOGETHER)
     try:
@@ -47,7 +47,7 @@ class _Room:
             raise InvalidArgument(f"the pictures are larger than {MOST_TOGETHER:,} bytes together")
 
 
-async def _fetched(block: TextBlock | ImageBlock, fetcher: Fetcher, room: _Room) -> TextBlock | ImageBlock:
+async def _fetched(block: Given, fetcher: Fetcher, room: _Room) -> Given:
     if not isinstance(block, ImageBlock) or not isinstance(block.source, UrlSource):
         return block
     try:

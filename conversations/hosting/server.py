@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from io import BytesIO
 from typing import Any
 
 import daphne.server
@@ -35,14 +36,25 @@ TOO_LARGE = (
 
 
 class BoundedRequest(WebRequest):
-    """An HTTP request that costs bounded memory: its body has the limit of a frame, its answer waits for its reader.
+    """An HTTP request that costs bounded memory: its body has a limit, its answer waits for its reader.
 
-    Daphne alone would keep any body before Django sees it, and any answer that nobody reads.
+    Daphne alone would keep any body before Django sees it, and any answer that nobody reads. The limit is that of a
+    frame, but for uploads: their body stays in the file in which Twisted put it, to be read in a thread.
     """
 
     received = 0
+    limit = 0
+    body: Any = None
     writable: asyncio.Event | None = None
     content_types: Sequence[bytes] = ()
+
+    def gotLength(self, length: int | None) -> None:
+        path, _, _ = self.channel._path.partition(b"?")
+        upload = self.server.uploads.get(path) if self.channel._command == b"POST" else None
+        self.limit = upload or self.server.websocket_max_message_size
+        super().gotLength(length)
+        if upload:
+            self.body = self.content
 
     def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:
         """Keep Twisted from taking forms apart, here on the loop: seconds for a million bytes, before any sign-in."""
@@ -52,18 +64,21 @@ class BoundedRequest(WebRequest):
 
     def handleContentChunk(self, data: bytes) -> None:
         before, self.received = self.received, self.received + len(data)
-        limit = self.server.websocket_max_message_size
-        if self.received <= limit:
+        if self.received <= self.limit:
             super().handleContentChunk(data)
-        elif before <= limit:
+        elif before <= self.limit:
             self.channel.transport.write(TOO_LARGE)
             self.channel.loseConnection()
 
     def process(self) -> None:
         for value in self.content_types:
             self.requestHeaders.addRawHeader(b"content-type", value)
-        if self.received <= self.server.websocket_max_message_size:
-            super().process()
+        if self.received > self.limit:
+            return
+        if self.body is not None:
+            self.body.seek(0)
+            self.content = BytesIO()
+        super().process()
 
     def handle_reply(self, message: dict[str, Any]) -> None:
         if self.writable is None and self.channel is not None:
@@ -85,6 +100,8 @@ class BoundedRequest(WebRequest):
 
     def finish(self) -> None:
         self._release()
+        if self.body is not None:
+            self.body.close()
         super().finish()
 
     def connectionLost(self, reason: Any) -> None:
@@ -112,7 +129,7 @@ class BoundedFactory(HTTPFactory):
 
 
 class HostServer(Server):
-    """Serves the site and runs its host."""
+    """Serves the site and runs its host; `uploads` are the paths whose bodies may be larger than a frame, in bytes."""
 
     def __init__(
         self,
@@ -121,12 +138,14 @@ class HostServer(Server):
         host: Callable[[], ExecutionHost],
         drain_timeout: float,
         ready: Callable[[], None],
+        uploads: Mapping[bytes, int],
         **options: Any,
     ) -> None:
         super().__init__(application, signal_handlers=False, websocket_timeout=-1, **options)
         self.make_host = host
         self.drain_timeout = drain_timeout
         self.ready = ready
+        self.uploads = uploads
         self.starting = self.wanted = True
         self.hurry = asyncio.Event()
         self.ports: list[Any] = []
@@ -168,6 +187,7 @@ class HostServer(Server):
         scope["par.offer"] = getattr(protocol, "offer", None)
         scope["par.write"] = getattr(protocol, "write", None)
         scope["par.cut_off"] = protocol.cut_off
+        scope["par.body"] = getattr(protocol, "body", None)
         coroutine = self.application(scope, queue.get, partial(self.handle_reply, protocol))
         self.connections[protocol]["application_instance"] = asyncio.ensure_future(coroutine)
         return queue

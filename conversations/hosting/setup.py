@@ -88,15 +88,18 @@ def begin(
 ) -> Begun:
     """Store the start of a turn and read what its run needs; the same request again gets the first answer.
 
-    `input` takes the place of what was asked for, with its addresses fetched. Raises as `store.begin_turn` does, and
-    what kept the run from being set up.
+    `input` takes the place of what was asked for, with attachments in the place of pictures and files; without it, a
+    request that has such must have been seen before. Raises as `store.begin_turn` does, and what kept the run from
+    being set up.
     """
     body = wanted.body
     check_client_tools(body.client_tools)
-    blocks = input or body.input
+    said = tuple([block for block in body.input if isinstance(block, TextBlock)])
+    blocks = said if input is None else input
     message = AgentMessage(id=message_id(), role="user", blocks=blocks) if blocks else None
     begun = store.begin_turn(
         user=user,
+        known=input is None and len(said) < len(body.input),
         request_id=wanted.id,
         digest=store.request_digest(body.identity()),
         message=message,

@@ -1,4 +1,4 @@
-"""Starts on their way: pictures fetched, rows stored, runs launched."""
+"""Starts on their way: pictures fetched, files kept, rows stored, runs launched."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from agent.runtime.exceptions import AgentError
-from agent.runtime.messages import ImageBlock, TextBlock
 from agent.runtime.ports import ToolDecision
 from agent.runtime.registry import ToolRegistry
 from agent.runtime.runtime import AgentRuntime
 from agent.runtime.tools import ToolDefinition, ToolInvocation
+from conversations.bodies import Given
 from conversations.exceptions import RateLimited
 from conversations.hosting.audit import AuditHook
+from conversations.hosting.enclosures import Enclosed, SeeingModel, discard, enclosed, encloses
 from conversations.hosting.models import model_of_run
 from conversations.hosting.pictures import fetch_pictures, has_addresses
 from conversations.hosting.run import HostedRun
@@ -28,7 +29,7 @@ logger = logging.getLogger("conversations.hosting")
 
 FETCHING_AT_ONCE = 4  # starts of one person, each of which may hold 16 pictures
 
-Input = tuple[TextBlock | ImageBlock, ...]
+Input = tuple[Given, ...]
 
 
 class Starts:
@@ -58,21 +59,35 @@ class Starts:
 
     async def _start(self, user: User, wanted: StartRequest, announce: Callable[[Begun], None]) -> Begun:
         host = self._host
-        pictures = await self._pictures(user, wanted)
-        begun = await host.executor.run(host.jobs.begin, user, wanted, pictures)
+        input = await self._input(user, wanted)
+        try:
+            begun = await host.executor.run(host.jobs.begin, user, wanted, input.blocks if input else None)
+        except BaseException:
+            if input is not None:
+                await discard(input, host.executor)
+            raise
         announce(begun)
         if begun.setup is not None:
             run = launch(host, begun, begun.setup, user)
             if host.stopping:
                 run.stop()
+        elif input is not None:
+            await discard(input, host.executor)
         return begun
 
-    async def _pictures(self, user: User, wanted: StartRequest) -> Input | None:
-        """Return the input with its pictures; None where there is nothing to fetch, or it was fetched before."""
-        host = self._host
-        if not has_addresses(wanted.body) or await host.executor.run(host.jobs.repeated, user, wanted):
+    async def _input(self, user: User, wanted: StartRequest) -> Enclosed | None:
+        """Return the input as it is stored; None where it is nothing but text, or was sent before."""
+        host, blocks = self._host, wanted.body.input
+        if not encloses(blocks) or await host.executor.run(host.jobs.repeated, user, wanted):
             return None
         host.check_accepting()
+        if has_addresses(wanted.body):
+            blocks = await self._fetched(user, wanted)
+        return await enclosed(blocks, user, host.file_reader, host.executor)
+
+    async def _fetched(self, user: User, wanted: StartRequest) -> Input:
+        """Return the input with its pictures by address."""
+        host = self._host
         if list(self._fetches.values()).count(user.pk) >= FETCHING_AT_ONCE:
             raise RateLimited("too many pictures are being fetched; try again in a moment")
         fetch: asyncio.Task[Input] = host.spawn(fetch_pictures(wanted.body, host.fetcher), "pictures of a start")
@@ -92,7 +107,9 @@ def launch(host: ExecutionHost, begun: Begun, setup: RunSetup, user: User) -> Ho
     try:
         front_end = run.client_calls.tools(setup.client_tools)
         runtime = AgentRuntime(
-            model=model_of_run(setup, host.model, run.calls.append, run.note),
+            model=SeeingModel(
+                model_of_run(setup, host.model, run.calls.append, run.note), user.pk, host.jobs, host.executor
+            ),
             tools=ToolRegistry((*setup.tools, *front_end)),
             limits=setup.limits,
             policy=HostedPolicy(host, user),

@@ -1,3 +1,4 @@
+from conversations.models.attachments import NAME_LENGTH, Attachment, StoredFile
 from conversations.models.credentials import ApiToken, OneTimeLink, SocketTicket
 from conversations.models.executions import LIVE, MOVES, Execution, ExecutionStatus, HostProcess, may_become
 from conversations.models.history import LABEL_LENGTH, TITLE_LENGTH, Conversation, Revision, RevisionKind
@@ -10,8 +11,10 @@ __all__ = [
     "LABEL_LENGTH",
     "LIVE",
     "MOVES",
+    "NAME_LENGTH",
     "TITLE_LENGTH",
     "ApiToken",
+    "Attachment",
     "Conversation",
     "Execution",
     "ExecutionStatus",
@@ -23,6 +26,7 @@ __all__ = [
     "SearchEntry",
     "SignIn",
     "SocketTicket",
+    "StoredFile",
     "User",
     "may_become",
 ]

@@ -13,6 +13,7 @@ from conversations.store.diffs import Difference, difference
 from conversations.store.executions import finish_failed, note_cancel, record_progress
 from conversations.store.puts import check_messages, claimed, put_conversation
 from conversations.store.recovered import Adopted, adopt_recovered
+from conversations.store.results import result_in, result_of_conversation, result_of_run
 from conversations.store.revisions import (
     advance,
     append_revision,
@@ -65,6 +66,9 @@ __all__ = [
     "request_digest",
     "reset_model_state",
     "restore",
+    "result_in",
+    "result_of_conversation",
+    "result_of_run",
     "save_turn",
     "title_of",
     "usable_agent",

@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from agent.runtime.exceptions import InvalidState
 from agent.runtime.messages import AgentMessage, ModelContext
+from conversations.attachments import attach
 from conversations.exceptions import ConversationConflict, ConversationNotFound, RevisionNotFound
 from conversations.models import LIVE, Conversation, Execution, Revision, RevisionKind, User
 from conversations.search import index_messages
@@ -62,10 +63,12 @@ def append_revision(
     """Add a revision below `parent_id` and make it the head; part of a transaction.
 
     `known` is the version that the caller has seen: the head must not have moved since, and with `exact` nothing may
-    have changed. The `conversation` carries the new version. Raises `ConversationConflict` and `ConversationNotFound`.
+    have changed. The `conversation` carries the new version. Raises `ConversationConflict`, `ConversationNotFound` and
+    `AttachmentNotFound`.
     """
     now = now or timezone.now()
     version = advance(conversation, known, exact=exact, head=True, now=now)
+    attach(conversation, messages)
     context = model_context.to_wire()
     state = context.pop("modelState")
     revision = Revision.objects.create(

@@ -16,6 +16,7 @@ from agent.models import AgentProfile
 from agent.runtime.exceptions import InvalidArgument
 from agent.runtime.ids import uuid7
 from agent.runtime.messages import AgentMessage, ModelContext
+from conversations.attachments import attach
 from conversations.models import Conversation, Revision, RevisionKind, User
 from conversations.search import index_revisions, index_title
 from conversations.store.contexts import NOTHING, load_path
@@ -71,10 +72,12 @@ def plant_tree(
 def graft(conversation: Conversation, nodes: Sequence[Node]) -> list[Revision]:
     """Add revisions to a conversation and leave its head where it is; part of a transaction that holds its lock.
 
-    Returns them in order. Raises `InvalidArgument` for a node before its parent, or below a revision that is not there.
+    Returns them in order. Raises `InvalidArgument` for a node before its parent, or below a revision that is not there,
+    and `AttachmentNotFound` for a picture that its owner does not have.
     """
     if not nodes:
         return []
+    attach(conversation, [message for node in nodes for message in node.messages])
     named = [node.parent for node in nodes if isinstance(node.parent, UUID)]
     known = dict(Revision.objects.filter(conversation=conversation, public_id__in=named).values_list("public_id", "pk"))
     next_number = (conversation.revisions.aggregate(Max("number"))["number__max"] or conversation.version) + 1

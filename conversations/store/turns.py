@@ -21,7 +21,8 @@ from agent.runtime.events import Outcome
 from agent.runtime.exceptions import InvalidArgument, InvalidState
 from agent.runtime.limits import PartialLimits
 from agent.runtime.messages import AgentMessage, ImageBlock, ModelContext, Usage
-from conversations.exceptions import ConversationConflict
+from conversations.attachments import attach, quoted_files, said_text
+from conversations.exceptions import ConversationConflict, ConversationNotFound
 from conversations.models import LIVE, Conversation, Execution, ExecutionStatus, Revision, RevisionKind, User
 from conversations.search import index_title
 from conversations.store.branching import Branch, Place, kept_messages, place_of
@@ -47,7 +48,7 @@ def request_digest(body: object) -> str:
 
 def title_of(message: AgentMessage) -> str | None:
     """Return the title that a first message gives to its conversation (R136)."""
-    text = " ".join(message.text.split())
+    text = " ".join(said_text(message).split()) or ", ".join(file.name for file in quoted_files(message))
     if text:
         return text if len(text) <= _TITLE_CHARACTERS else text[:_TITLE_CHARACTERS].rstrip() + "…"
     return "[image]" if any(isinstance(block, ImageBlock) for block in message.blocks) else None
@@ -68,13 +69,14 @@ def begin_turn(
     host_id: UUID | None = None,
     client_id: str = "",
     trace_id: str = "",
+    known: bool = False,
 ) -> BegunTurn:
     """Create the execution of a turn, and its conversation unless `conversation_id` names one.
 
     `agent` is a slug; the conversation goes on with that agent. `base_version` is a version since which the head must
     not have moved; None takes the conversation as it is. `branch` begins elsewhere than at the head; one that has an
     answer made again brings the message. `limits` may tighten the agent's own. A request id that was seen before gives
-    the first execution again.
+    the first execution again; one that is `known` must have been, or its conversation was deleted since.
 
     Raises `AgentNotFound`, `ConversationNotFound`, `RevisionNotFound`, `ConversationConflict`, `CorruptRevision`,
     `InvalidState` while another run is live, and `InvalidArgument` for a known request id with another digest.
@@ -83,6 +85,8 @@ def begin_turn(
         with transaction.atomic():
             if seen := _seen(user, request_id, digest):
                 return seen
+            if known:
+                raise ConversationNotFound("the conversation of this request was deleted")
             profile = usable_agent(user, agent)
             if conversation_id is None:
                 assert message is not None
@@ -96,6 +100,7 @@ def begin_turn(
                 place = place_of(conversation, branch) if branch is not None else Place(conversation.head)
             input = place.input or message
             assert input is not None
+            attach(conversation, (input,))
             execution = Execution.objects.create(
                 conversation=conversation,
                 user=user,

@@ -91,7 +91,10 @@ def test_what_cannot_be_sent_again_as_it_was_is_not_offered(open_page: OpenPage,
     expect(page.locator(".notice")).to_have_count(2)
 
     for _ in ("live", "after a reload"):
-        expect(page.locator(".run").last.locator(".blocks > *")).to_have_text(["What is this?", "Picture: image/png"])
+        blocks = page.locator(".run").last.locator(".blocks > *")
+        expect(blocks).to_have_count(2)
+        expect(blocks.first).to_have_text("What is this?")
+        expect(blocks.last.get_by_role("img", name="picture")).to_be_visible()
         expect(again).to_have_count(0)
         page.reload()
         wait_for_end(page)

@@ -96,11 +96,11 @@ def answer(message_id: str, text: str, index: int = 0) -> list[ev.Event]:
     ]
 
 
-def tool_turn(*, approved: bool = True) -> list[ev.Event]:
+def tool_turn(*, approved: bool = True, paid: str = "paid") -> list[ev.Event]:
     asked = AgentMessage(id="m2", role="assistant", blocks=(CALL,))
     block = tool_result(
         CALL,
-        "paid" if approved else "no",
+        paid if approved else "no",
         status="success" if approved else "error",
         execution="completed" if approved else "not-executed",
     )
@@ -138,6 +138,7 @@ RECORDINGS: dict[str, list[ev.Event]] = {
         ev.ExecutionCompleted(ev.Completed(stop_reason="end-turn"), 2),
     ],
     "a tool that was approved": [*beginning(), *tool_turn()],
+    "a tool that said too much": [*beginning(), *tool_turn(paid="😀" * 20_000)],
     "a handoff and a suspension": [
         *beginning(),
         ev.ContextCompacted("automatic", 2, 1),

@@ -3,6 +3,7 @@
 import { Agents } from "./agents.js";
 import { listenForDecisions } from "./approvals.js";
 import { Composer } from "./composer.js";
+import { blockOf } from "./files.js";
 import { Follower } from "./follower.js";
 import { announce } from "./fragments.js";
 import { adopt, listenForOffers } from "./offers.js";
@@ -52,6 +53,7 @@ export class Chat {
     this.composer = new Composer(page.querySelector("#composer"), page.dataset.person, {
       onSend: (message) => this.#start(message),
       onStop: () => this.#stop(),
+      files: { address: `${page.dataset.basePath}/attachments`, largest: Number(page.dataset.largestFile) },
     });
     this.composer.remember(this.follower.conversationId);
     if (this.follower.conversationId === null) this.composer.mode = "ready";
@@ -73,18 +75,20 @@ export class Chat {
     this.composer.focus();
   }
 
-  async #start({ id, text }) {
-    this.transcript.expect(text);
-    const fields = { agent: this.agents.chosen, input: [{ type: "text", text }], format: "html" };
+  async #start({ id, text, files }) {
+    const said = text.trim() === "" ? [] : [{ type: "text", text }];
+    this.transcript.expect([...said, ...files.map(blockOf)]);
+    const input = [...said, ...files.map(({ attachmentId }) => ({ type: "attachment", attachmentId }))];
+    const fields = { agent: this.agents.chosen, input, format: "html" };
     if (this.follower.conversationId !== null) {
       fields.conversationId = this.follower.conversationId;
       if (this.#version !== null) fields.baseRevision = this.#version;
     }
     try {
-      this.#accepted(await this.connection.request("start", fields, { id }), text);
+      this.#accepted(await this.connection.request("start", fields, { id }), titleOf(text, files));
     } catch (error) {
       this.transcript.withdraw();
-      this.composer.refused(text, sentence(error), error.doubtful);
+      this.composer.refused({ text, files }, sentence(error), error.doubtful);
       if (OUT_OF_DATE.has(error.code)) this.follower.subscribe();
     }
   }
@@ -104,10 +108,9 @@ export class Chat {
     }
   }
 
-  #accepted({ executionId, conversationId, created }, text) {
+  #accepted({ executionId, conversationId, created }, title) {
     this.composer.accepted();
     this.transcript.accept(executionId);
-    const title = text.trim().replaceAll(/\s+/g, " "); // whole: the style cuts it where it has no room
     const address = this.#page.dataset.conversationPath.replace(NO_ID, conversationId);
     if (this.follower.conversationId !== conversationId) {
       this.agents.leave();
@@ -142,8 +145,8 @@ export class Chat {
   }
 
   #acceptedLate(ack) {
-    const text = this.composer.late(ack.id);
-    if (text !== null) this.#accepted(ack, text);
+    const late = this.composer.late(ack.id);
+    if (late !== null) this.#accepted(ack, titleOf(late.text, late.files));
   }
 
   #changed(state, event) {
@@ -192,4 +195,9 @@ export class Chat {
     if (state === "closed") show();
     else this.#worry = setTimeout(show, line.hidden ? PATIENCE : 0);
   }
+}
+
+/* What a conversation is called after its first message, whole: the style cuts it where it has no room. */
+function titleOf(text, files) {
+  return text.trim().replaceAll(/\s+/g, " ") || files.map(({ name }) => name).join(", ");
 }

@@ -1,9 +1,18 @@
 /* The message box. What is typed is kept in this tab until the server has taken it up, and never sent twice. */
 
 import { uuid } from "./socket.js";
+import { Tray } from "./tray.js";
 
 const TALLEST = 8; // lines
 const touchOnly = matchMedia("(hover: none) and (pointer: coarse)"); // no Shift + Enter there: Enter makes a new line
+
+const NOTHING = { text: "", files: [] };
+
+const isNothing = ({ text, files }) => text.trim() === "" && files.length === 0;
+
+const same = (one, other) =>
+  one.text === other.text &&
+  one.files.map(({ attachmentId }) => attachmentId).join() === (other.files ?? []).map(({ attachmentId }) => attachmentId).join();
 
 /* Whether Enter belongs to an input method; Safari ends the composition before it tells of the key. */
 const composing = ({ isComposing, keyCode }) => isComposing || keyCode === 229;
@@ -19,10 +28,13 @@ export class Composer {
   #mode = "loading"; // | "ready" | "sending" | "running"
   #key = "";
   #id = null;
-  #sent = ""; // what is on its way and not taken up yet
+  #sent = NOTHING; // what is on its way and not taken up yet
   #restored = null;
+  #tray;
+  #attach;
 
-  constructor(form, person, { onSend, onStop }) {
+  /* `files` says where they are uploaded to, and how large they may be. */
+  constructor(form, person, { onSend, onStop, files }) {
     this.#form = form;
     this.#person = person;
     this.#box = form.querySelector("textarea");
@@ -30,6 +42,8 @@ export class Composer {
     this.#stop = form.querySelector("[data-stop]");
     this.#problem = form.querySelector("[data-problem]");
     this.#onSend = onSend;
+    this.#attach = form.querySelector("[data-attach]");
+    this.#tray = new Tray(form, { ...files, onChange: () => this.#edited() });
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.submit();
@@ -54,54 +68,66 @@ export class Composer {
     const kept = read(this.#key);
     if (kept && this.#box.value === "") {
       this.#box.value = kept.text;
+      this.#tray.put(kept.files ?? []);
       this.#restored = kept;
       this.say(kept.problem ?? "");
     }
     this.#edited();
   }
 
-  /* Send what is in the box, or `text` past the box; nothing happens while a run is live. */
+  /* Send what is in the box and beside it, or `text` past both; nothing happens while a run is live. */
   submit(text) {
     const typed = this.#box.value;
-    const said = text ?? typed;
-    if (this.#mode !== "ready" || said.trim() === "") return;
-    // A restored text may have been on its way when the page went: under the same id it starts no second run.
-    this.#id = said === this.#restored?.text ? this.#restored.id : uuid();
+    const said = { text: text ?? typed, files: text === undefined ? this.#tray.files : [] };
+    if (this.#mode !== "ready" || (text === undefined && !this.#sendable) || isNothing(said)) return;
+    // A restored message may have been on its way when the page went: under the same id it starts no second run.
+    this.#id = this.#restored && same(said, this.#restored) ? this.#restored.id : uuid();
     this.#sent = said;
-    this.#box.value = text === undefined ? "" : typed;
-    this.say("");
     this.mode = "sending";
+    if (text === undefined) {
+      this.#box.value = "";
+      this.#tray.take();
+    }
+    this.say("");
     this.#edited();
-    this.#onSend({ id: this.#id, text: said });
+    this.#onSend({ id: this.#id, ...said });
+  }
+
+  get #sendable() {
+    return this.#tray.ready && !(this.#box.value.trim() === "" && this.#tray.empty);
   }
 
   /* The server has the text. */
   accepted() {
-    this.#sent = "";
+    this.#sent = NOTHING;
     this.#restored = null;
     this.#keep();
   }
 
-  /* The server has refused the text: it is put back, before what was typed since. In doubt it keeps its id. */
-  refused(text, problem, doubtful) {
-    this.#box.value = this.#box.value ? `${text}\n${this.#box.value}` : text;
-    this.#sent = "";
-    this.#restored = doubtful ? { text, id: this.#id } : null;
+  /* The server has refused the message: it is put back, before what was typed since. In doubt it keeps its id. */
+  refused({ text, files }, problem, doubtful) {
+    this.#box.value = [text, this.#box.value].filter((each) => each !== "").join("\n");
+    this.#sent = NOTHING;
+    this.#tray.put(files);
+    this.#restored = doubtful ? { text, files, id: this.#id } : null;
     this.#edited();
     this.mode = "ready";
     this.warn(problem);
     this.focus();
   }
 
-  /* The server has taken up this message after all: returns its text, which leaves the box, or null for another one. */
+  /* The server has taken up this message after all: returns it and takes it out of the box, or null for another one. */
   late(id) {
     if (this.#mode === "sending" || this.#restored?.id !== id) return null;
-    const { text } = this.#restored;
+    const { text, files = [] } = this.#restored;
     const { value } = this.#box;
+    const others = this.#tray.files.filter(({ attachmentId }) => !files.some((sent) => sent.attachmentId === attachmentId));
+    this.#tray.take();
+    this.#tray.put(others);
     if (value === text || value.startsWith(`${text}\n`)) this.#box.value = value.slice(text.length + 1);
     this.say("");
     this.#edited();
-    return text;
+    return { text, files };
   }
 
   /* The run could not be stopped; the button may be pressed again. */
@@ -151,12 +177,15 @@ export class Composer {
   #edited() {
     this.#keep();
     this.#box.rows = Math.min(TALLEST, this.#box.value.split("\n").length); // where `field-sizing` is unknown
-    this.#send.disabled = this.#mode !== "ready" || this.#box.value.trim() === "";
+    this.#send.disabled = this.#mode !== "ready" || !this.#sendable;
+    this.#attach.disabled = this.#mode === "loading";
   }
 
   #keep(problem = "") {
-    const draft = [this.#sent, this.#box.value].filter((text) => text !== "").join("\n");
-    if (draft || problem) sessionStorage.setItem(this.#key, JSON.stringify({ text: draft, id: this.#id, problem }));
+    const text = [this.#sent.text, this.#box.value].filter((each) => each !== "").join("\n");
+    const files = [...this.#sent.files, ...this.#tray.files];
+    const draft = { text, files, id: this.#id, problem };
+    if (text || files.length > 0 || problem) sessionStorage.setItem(this.#key, JSON.stringify(draft));
     else sessionStorage.removeItem(this.#key);
   }
 }

@@ -1,9 +1,10 @@
 /* One message of the page: its blocks in order, kept as long as their kinds stay the same. */
 
+import { drawFile, drawPicture, quotedFile } from "./files.js";
 import { fragment, setText } from "./fragments.js";
 import { ToolCard } from "./toolcard.js";
 
-const FRAGMENTS = { text: "answer", reasoning: "reasoning", image: "picture" };
+const FRAGMENTS = { text: "answer", reasoning: "reasoning", image: "picture", file: "file" };
 
 const written = (block) => block.type === "text" || block.type === "reasoning";
 
@@ -35,7 +36,9 @@ export class MessageView {
     shown.forEach((block, at) => {
       const item = this.#item(at, block);
       if (block.type === "image") {
-        setText(item.element, nameOf(block));
+        drawPicture(item.element, block);
+      } else if (item.kind === "file") {
+        drawFile(item.element, quotedFile(block.text));
       } else if (this.role === "user") {
         setText(item.element, block.text);
       } else if (written(block)) {
@@ -56,12 +59,13 @@ export class MessageView {
 
   #item(at, block) {
     const known = this.#drawn[at];
-    if (known && known.kind === block.type && known.callId === block.callId) return known;
+    const kind = this.role === "user" && block.type === "text" && quotedFile(block.text) ? "file" : block.type;
+    if (known && known.kind === kind && known.callId === block.callId) return known;
     this.#cut(at);
     const card = block.type === "tool-call" ? new ToolCard(block.callId) : null;
-    const name = this.role === "user" && block.type === "text" ? "said" : FRAGMENTS[block.type];
+    const name = this.role === "user" && kind === "text" ? "said" : FRAGMENTS[kind];
     const element = card ? card.element : fragment(name);
-    const item = { kind: block.type, callId: block.callId, element, card, folded: null };
+    const item = { kind, callId: block.callId, element, card, folded: null };
     this.#drawn.push(item);
     this.list.append(element);
     return item;
@@ -92,9 +96,4 @@ export class MessageView {
     item.folded = !open;
     item.element.open = open;
   }
-}
-
-/* A picture is shown by name only: nothing is fetched. */
-function nameOf({ source }) {
-  return `Picture: ${source.type === "url" ? source.url : source.mediaType}`;
 }

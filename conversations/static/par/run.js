@@ -1,5 +1,6 @@
 /* One run on the page: drawn from its state as often as the state changes. */
 
+import { quotedFile } from "./files.js";
 import { fragment } from "./fragments.js";
 import { MessageView } from "./message.js";
 import { noticeOf } from "./words.js";
@@ -18,9 +19,9 @@ export class RunView {
   }
 
   /* Show what was typed until the run's own messages are there. */
-  expect(text) {
+  expect(blocks) {
     this.#expected = new MessageView("user", "expected", this.#rendered);
-    this.#expected.draw([{ type: "text", text }], { stored: true });
+    this.#expected.draw(blocks, { stored: true });
     this.element.append(this.#expected.element);
   }
 
@@ -34,6 +35,7 @@ export class RunView {
       interrupt: state.interruptCallId === callId ? state.interrupt : null,
       ended: state.ended,
       decision: this.decisions.get(callId),
+      whole: `${basePath()}/executions/${state.executionId}/tool-results/${encodeURIComponent(callId)}`,
     });
     const wanted = this.#expected && state.messages.length === 0 ? [this.#expected] : [];
     for (const message of state.messages) {
@@ -80,7 +82,8 @@ export class RunView {
   /* Whether the message can be sent again from here: it is one text, and the box holds no more than that. */
   #repeatable({ messages }) {
     const blocks = messages.find(({ role }) => role === "user")?.blocks;
-    return blocks ? blocks.length === 1 && blocks[0].type === "text" : this.#expected !== null;
+    if (!blocks) return this.#expected !== null;
+    return blocks.length === 1 && blocks[0].type === "text" && quotedFile(blocks[0].text) === null;
   }
 
   #drawNotice(state) {
@@ -102,6 +105,8 @@ export class RunView {
     this.element.append(this.#notice);
   }
 }
+
+const basePath = () => document.getElementById("main").dataset.basePath;
 
 function resultsOf(messages) {
   const results = new Map();

@@ -24,7 +24,7 @@ export class ToolCard {
     this.#drawProgress(facts);
     this.#drawQuestion(facts.interrupt);
     this.#drawDecision(decision);
-    this.#drawResult(facts.result);
+    this.#drawResult(facts);
   }
 
   #part(name) {
@@ -83,10 +83,13 @@ export class ToolCard {
     this.#part("decision").hidden = false;
   }
 
-  #drawResult(result) {
+  /* Of a long result the server sends beginning and end; `whole` is where all of it is. */
+  #drawResult({ result, whole }) {
     const text = result ? result.content.map((block) => block.text).join("\n\n") : "";
     setText(this.#part("result-text"), text);
     this.#part("result").hidden = text === "";
+    this.#part("whole").hidden = !result?.omitted;
+    if (result?.omitted) this.#part("whole").querySelector("a").setAttribute("href", whole);
   }
 }
 

@@ -49,9 +49,9 @@ export class Transcript {
   }
 
   /* Show a message that is on its way to the server. */
-  expect(text) {
+  expect(blocks) {
     this.#expected = new RunView(this.#rendered);
-    this.#expected.expect(text);
+    this.#expected.expect(blocks);
     this.#root.append(this.#expected.element);
     this.#toNewest();
   }

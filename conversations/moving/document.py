@@ -1,0 +1,80 @@
+"""The JSON form in which conversations leave the site and come back, whole: docs/moving.md describes it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import AwareDatetime, Field, StringConstraints
+
+from agent.runtime.events import Outcome
+from agent.runtime.messages import AgentMessage, ModelContext, TokenCount, Usage, Value
+from agent.runtime.values import JsonObject, Text
+from conversations.models import LABEL_LENGTH, TITLE_LENGTH
+
+FORMAT = "par-conversations"
+VERSION = 1
+MOST_TAGS = 100
+TAG_LENGTH = 100
+
+Kind = Literal["turn", "edit", "regenerate", "compaction", "recovered", "put", "import", "reset"]
+Tag = Annotated[Text, StringConstraints(min_length=1, max_length=TAG_LENGTH)]
+
+
+class RevisionDocument(Value):
+    """A revision: the messages that it adds to its parent's, or all of them for a keyframe.
+
+    `seal` proves that the revision comes from a site with the same key, unchanged, as are all on the path to it.
+    """
+
+    revision_id: UUID
+    number: TokenCount
+    parent: UUID | None
+    kind: Kind
+    label: Annotated[Text, StringConstraints(max_length=LABEL_LENGTH)]
+    keyframe: Annotated[bool, Field(strict=True)]
+    messages: tuple[AgentMessage, ...]
+    model_context: ModelContext
+    usage: Usage | None
+    outcome: Annotated[Outcome, Field(discriminator="type")] | None
+    created_at: AwareDatetime
+    seal: Annotated[str, StringConstraints(max_length=200)] | None = None
+
+
+class ConversationDocument(Value):
+    """A conversation with its whole tree, parents before children.
+
+    `unsaved_turns` are for reading only: turns that were stopped or failed and are no part of the conversation.
+    """
+
+    conversation_id: UUID
+    external_id: Annotated[Text, StringConstraints(min_length=1, max_length=200)] | None
+    title: Annotated[Text, StringConstraints(max_length=TITLE_LENGTH)] | None
+    title_by_person: Annotated[bool, Field(strict=True)]
+    agent: Annotated[Text, StringConstraints(min_length=1, max_length=64)]
+    pinned: Annotated[bool, Field(strict=True)]
+    archived: Annotated[bool, Field(strict=True)]
+    tags: Annotated[tuple[Tag, ...], Field(max_length=MOST_TAGS)]
+    temporary: Annotated[bool, Field(strict=True)]
+    version: TokenCount
+    created_at: AwareDatetime
+    updated_at: AwareDatetime
+    head: UUID | None
+    revisions: tuple[RevisionDocument, ...]
+    unsaved_turns: tuple[JsonObject, ...] = ()
+
+
+class Envelope(Value):
+    """What stands around the conversations of a file; `damaged` names those that could not be read when it was made."""
+
+    format: Literal["par-conversations"]
+    version: Literal[1]
+    exported_at: AwareDatetime
+    conversations: tuple[Any, ...] = Field(max_length=0)
+    damaged: tuple[JsonObject, ...] = ()
+
+
+def beginning(now: datetime) -> dict[str, Any]:
+    """Return the envelope of a file that is made now, without its conversations."""
+    return {"format": FORMAT, "version": VERSION, "exportedAt": now}

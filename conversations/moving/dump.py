@@ -1,0 +1,138 @@
+"""Conversations as JSON, piece by piece: a batch of revisions is in memory at a time, and no transaction stays open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from tempfile import SpooledTemporaryFile
+from typing import Any
+from uuid import UUID
+
+import orjson
+from django.utils import timezone
+
+from conversations.exceptions import ConversationNotFound, CorruptRevision
+from conversations.models import Conversation, Execution, ExecutionStatus, Revision
+from conversations.moving.document import RevisionDocument, beginning
+from conversations.moving.seals import Trail, seal
+
+BATCH = 100
+PIECE = 64 * 1024
+MOST_IN_MEMORY = 1024 * 1024
+UNREADABLE = (CorruptRevision,)
+
+_UNSAVED = (ExecutionStatus.FAILED, ExecutionStatus.CANCELLED)
+
+
+def dump(conversations: Iterable[Conversation], *, strict: bool = False) -> Iterator[bytes]:
+    """Yield a JSON file of these conversations, which come with `agent` and `head`.
+
+    Each is read to its end before the file goes on. One that cannot be read is named in `damaged` and costs no other;
+    with `strict` it raises `CorruptRevision` or `AttachmentMissing` instead. One that is deleted meanwhile is left out.
+    """
+    yield _json(beginning(timezone.now()))[:-1] + b',"conversations":['
+    first, damaged = True, []
+    for conversation in conversations:
+        with SpooledTemporaryFile(MOST_IN_MEMORY) as spool:
+            try:
+                spool.writelines(_conversation(conversation))
+            except ConversationNotFound:
+                continue
+            except UNREADABLE as error:
+                if strict:
+                    raise
+                damaged.append({"conversationId": conversation.pk, "title": conversation.title, "error": error.message})
+                continue
+            spool.seek(0)
+            yield b"" if first else b","
+            first = False
+            while piece := spool.read(PIECE):
+                yield piece
+    yield b"]" + (b',"damaged":' + _json(damaged) if damaged else b"") + b"}"
+
+
+def _conversation(conversation: Conversation) -> Iterator[bytes]:
+    yield _json(_fields(conversation))[:-1] + b',"revisions":['
+    head = conversation.head
+    found = head is None
+    for at, document in enumerate(_revisions(conversation)):
+        found = found or (head is not None and document.revision_id == head.public_id)
+        yield (b"," if at else b"") + _json(document.to_wire())
+    if not found:
+        raise ConversationNotFound(f"conversation {str(conversation.pk)!r} was deleted")
+    yield b'],"unsavedTurns":['
+    for at, turn in enumerate(_unsaved(conversation)):
+        yield (b"," if at else b"") + _json(turn)
+    yield b"]}"
+
+
+def _fields(conversation: Conversation) -> dict[str, Any]:
+    return {
+        "conversationId": conversation.pk,
+        "externalId": conversation.external_id,
+        "title": conversation.title,
+        "titleByPerson": conversation.title_by_person,
+        "agent": conversation.agent.slug,
+        "pinned": conversation.pinned,
+        "archived": conversation.archived,
+        "tags": conversation.tags,
+        "temporary": conversation.temporary,
+        "version": conversation.version,
+        "createdAt": conversation.created_at,
+        "updatedAt": conversation.updated_at,
+        "head": conversation.head.public_id if conversation.head else None,
+    }
+
+
+def _revisions(conversation: Conversation) -> Iterator[RevisionDocument]:
+    """Yield the revisions, parents first, with their seals."""
+    trail, names = Trail(), dict[int | None, UUID | None]({None: None})
+    rows = Revision.objects.filter(conversation=conversation).order_by("pk")
+    last = 0
+    while batch := list(rows.filter(pk__gt=last)[:BATCH]):
+        for row in batch:
+            try:
+                document = _document(row, names)
+                names[row.pk] = row.public_id
+                yield document.model_copy(update={"seal": seal(trail.add(document))})
+            except (KeyError, TypeError, ValueError) as error:
+                raise CorruptRevision(f"revision {row.number} cannot be read") from error
+        last = batch[-1].pk
+
+
+def _document(row: Revision, names: dict[int | None, UUID | None]) -> RevisionDocument:
+    return RevisionDocument.from_wire(
+        {
+            "revisionId": row.public_id,
+            "number": row.number,
+            "parent": names[row.parent_id],
+            "kind": row.kind,
+            "label": row.label,
+            "keyframe": row.keyframe,
+            "messages": row.context,
+            "modelContext": {**row.model_context, "modelState": row.model_state},
+            "usage": row.usage,
+            "outcome": row.outcome,
+            "createdAt": row.created_at,
+        }
+    )
+
+
+def _unsaved(conversation: Conversation) -> Iterator[dict[str, Any]]:
+    """Yield the turns that were stopped or failed and that nobody continued from."""
+    runs = Execution.objects.filter(conversation=conversation, revision=None, status__in=_UNSAVED)
+    for run in runs.select_related("agent", "base").order_by("created_at", "pk").iterator(BATCH):
+        yield {
+            "executionId": run.pk,
+            "after": run.base.public_id if run.base else None,
+            "agent": run.agent.slug,
+            "status": run.status,
+            "outcome": run.outcome,
+            "error": {"code": run.error_code, "message": run.error_message} if run.error_code else None,
+            "messages": run.transcript or [run.input],
+            "unfinished": run.partial,
+            "createdAt": run.created_at,
+        }
+
+
+def _json(value: Any) -> bytes:
+    return orjson.dumps(value, option=orjson.OPT_UTC_Z)

@@ -1,0 +1,166 @@
+"""Conversations as this site exports them."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from pydantic import ValidationError
+
+from agent.runtime.exceptions import InvalidArgument
+from agent.runtime.messages import AgentMessage
+from conversations.exceptions import ImportInvalid
+from conversations.moving.document import ConversationDocument, RevisionDocument
+from conversations.moving.faults import first_fault, member
+from conversations.moving.incoming import MOST_MESSAGES, NOTHING_KEPT, Incoming, Node
+from conversations.moving.seals import Trail, is_sealed
+from conversations.store.puts import check_messages, claimed
+
+
+def read_own(value: Any, place: str) -> Incoming:
+    """Return a conversation of this or another PAR site; raises `ImportInvalid`.
+
+    What nobody may write (model states, results of tools) counts where the seal holds. Elsewhere a model state is
+    dropped and a result is a claim.
+    """
+    try:
+        document = ConversationDocument.from_wire(value)
+    except ValidationError as error:
+        raise first_fault(error, place) from error
+    except RecursionError as error:
+        raise ImportInvalid(place, "JSON nested too deep") from error
+    if sum(len(each.messages) for each in document.revisions) > MOST_MESSAGES:
+        raise ImportInvalid(place, f"more than {MOST_MESSAGES} messages in one conversation")
+    tree = _Tree(document, place)
+    nodes, dropped = tree.nodes()
+    above = {each.revision_id: each.parent for each in document.revisions}
+    trunk: set[str] = set()
+    at = document.head
+    while at is not None:
+        trunk.add(str(at))
+        at = above[at]
+    return Incoming(
+        external_id=f"par:{document.conversation_id}",
+        original=document.conversation_id,
+        title=document.title,
+        title_by_person=document.title_by_person,
+        agent=document.agent,
+        pinned=document.pinned,
+        archived=document.archived,
+        temporary=document.temporary,
+        tags=document.tags,
+        created_at=document.created_at,
+        updated_at=document.updated_at,
+        nodes=nodes,
+        head=None if document.head is None else str(document.head),
+        trunk=frozenset(trunk),
+        version=document.version,
+        dropped=dropped,
+    )
+
+
+class _Tree:
+    """The revisions of a document: checked, and turned into nodes."""
+
+    def __init__(self, document: ConversationDocument, place: str) -> None:
+        self._document = document
+        self._place = place
+        self._children: dict[UUID | None, list[int]] = {}
+        known: set[UUID] = set()
+        numbers: set[int] = set()
+        for at, each in enumerate(document.revisions):
+            here = member(place, "revisions", at)
+            if each.revision_id in known:
+                raise ImportInvalid(member(here, "revisionId"), f"there are two revisions {str(each.revision_id)!r}")
+            if each.parent is not None and each.parent not in known:
+                raise ImportInvalid(member(here, "parent"), f"no revision {str(each.parent)!r} stands before this one")
+            if each.number in numbers:
+                raise ImportInvalid(member(here, "number"), f"there are two revisions {each.number}")
+            known.add(each.revision_id)
+            numbers.add(each.number)
+            self._children.setdefault(each.parent, []).append(at)
+        if document.head is not None and document.head not in known:
+            raise ImportInvalid(member(place, "head"), f"there is no revision {str(document.head)!r}")
+        if document.head is None and document.revisions:
+            raise ImportInvalid(member(place, "head"), "a conversation with revisions has a head")
+        trail = Trail()
+        self._sealed = [is_sealed(trail.add(each), each.seal) for each in document.revisions]
+        self._check_paths()
+
+    def nodes(self) -> tuple[tuple[Node, ...], int]:
+        """Return the revisions, and how many model states among them are not believed."""
+        dropped, nodes = 0, []
+        for each, sealed in zip(self._document.revisions, self._sealed, strict=True):
+            dropped += not sealed and each.model_context.model_state is not None
+            nodes.append(
+                Node(
+                    source=str(each.revision_id),
+                    parent=None if each.parent is None else str(each.parent),
+                    messages=each.messages if sealed else claimed(each.messages),
+                    created_at=each.created_at,
+                    kind=each.kind,
+                    number=each.number,
+                    label=each.label,
+                    keyframe=each.keyframe,
+                    model_context=each.model_context if sealed else NOTHING_KEPT,
+                    usage=each.usage.to_wire() if each.usage else None,
+                    outcome=each.outcome.to_wire() if each.outcome else None,
+                )
+            )
+        return tuple(nodes), dropped
+
+    def _check_paths(self) -> None:
+        """Check that each revision can be gone on from: no id twice on its path, and one result for each call."""
+        path = _OpenPath()
+        waiting = [(at, False) for at in reversed(self._children.get(None, []))]
+        while waiting:
+            at, leave = waiting.pop()
+            if leave:
+                path.leave()
+                continue
+            revision = self._document.revisions[at]
+            place = None if self._sealed[at] else member(self._place, "revisions", at)
+            path.enter(revision, place)
+            waiting.append((at, True))
+            waiting.extend((child, False) for child in reversed(self._children.get(revision.revision_id, [])))
+
+
+class _OpenPath:
+    """The ids on the way to a revision, while the tree is walked."""
+
+    def __init__(self) -> None:
+        self._ids: list[set[str]] = [set()]
+        self._steps: list[set[str] | None] = []
+
+    def enter(self, revision: RevisionDocument, place: str | None) -> None:
+        """Take in a revision; raises `ImportInvalid` where it has a `place`, and something is wrong with it."""
+        if revision.keyframe:
+            self._ids.append(set())
+        added: set[str] = set()
+        for at, message in enumerate(revision.messages):
+            for name in (f"message {message.id}", *(f"call {call.call_id}" for call in message.tool_calls)):
+                if place is not None and (name in added or name in self._ids[-1]):
+                    raise ImportInvalid(member(place, "messages", at), f"the id of the {name[:80]!r} is there twice")
+                added.add(name)
+        added -= self._ids[-1]
+        self._ids[-1] |= added
+        self._steps.append(None if revision.keyframe else added)
+        if place is not None:
+            _check_messages(revision.messages, place)
+
+    def leave(self) -> None:
+        """Go back to the revision before."""
+        added = self._steps.pop()
+        if added is None:
+            self._ids.pop()
+        else:
+            self._ids[-1] -= added
+
+
+def _check_messages(messages: tuple[AgentMessage, ...], place: str) -> None:
+    """Check what nobody may write; raises `ImportInvalid`."""
+    try:
+        check_messages(messages)
+    except InvalidArgument as error:
+        at, _, what = error.message.partition(": ")
+        raise ImportInvalid(f"{place}.{at}", what) from error

@@ -1,0 +1,151 @@
+"""Conversations from a file become conversations of a person, once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+from uuid import UUID
+
+from django.db.models import Q
+
+from agent.models import AgentProfile
+from conversations.exceptions import AgentNotFound
+from conversations.models import LIVE, Conversation, Execution, Revision, RevisionKind, User
+from conversations.moving.incoming import Incoming, Node
+from conversations.moving.names import revision_name
+from conversations.store import title_of, trees
+from conversations.store.revisions import advance
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """What became of a conversation."""
+
+    id: UUID
+    how: Literal["created", "updated", "unchanged"]
+
+
+class Planter:
+    """Plants conversations for a person; `agent` is the slug of who goes on with those whose agent they have not."""
+
+    def __init__(self, user: User, agent: str | None) -> None:
+        self._user = user
+        self._agents = {each.slug: each for each in AgentProfile.objects.visible_to(user)}
+        if agent is not None and agent not in self._agents:
+            raise AgentNotFound(f"there is no agent {agent!r}")
+        default = next((each for each in self._agents.values() if each.is_default), None)
+        default = default or next(iter(self._agents.values()), None)
+        self._agent = self._agents[agent] if agent is not None else default
+
+    def check(self, incoming: Incoming) -> None:
+        """Raise `AgentNotFound` if nobody could go on with a conversation."""
+        self._agent_of(incoming)
+
+    def plant(self, incoming: Incoming) -> Planted:
+        """Make a conversation, or add to the one that it became before what is new; part of a transaction.
+
+        The head moves on where the person did not: it was left where the last import put it, and nothing stands below.
+        """
+        there = Q(external_id=incoming.external_id)
+        if incoming.original is not None:
+            there |= Q(pk=incoming.original)
+        found = list(Conversation.objects.filter(there, owner=self._user).select_related("head"))
+        if not found:
+            return Planted(self._create(incoming).pk, "created")
+        existing = next((each for each in found if each.pk == incoming.original), found[0])
+        if not _news(incoming, self._names(incoming, existing)):
+            return Planted(existing.pk, "unchanged")
+        existing = Conversation.objects.select_for_update(of=("self",)).select_related("head").get(pk=existing.pk)
+        self._add(incoming, existing)
+        return Planted(existing.pk, "updated")
+
+    def _create(self, incoming: Incoming) -> Conversation:
+        places = {node.source: place for place, node in enumerate(incoming.nodes)}
+        names = {node.source: self._name(incoming, node) for node in incoming.nodes}
+        first = next((message for node in incoming.nodes for message in node.messages if message.role == "user"), None)
+        return trees.plant_tree(
+            self._user,
+            self._agent_of(incoming),
+            [_planted(node, None if node.parent is None else places[node.parent], names) for node in incoming.nodes],
+            head=None if incoming.head is None else places[incoming.head],
+            title=title_of(first) if incoming.title is None and incoming.original is None and first else incoming.title,
+            title_by_person=incoming.title_by_person,
+            pinned=incoming.pinned,
+            archived=incoming.archived,
+            temporary=incoming.temporary,
+            tags=list(incoming.tags),
+            external_id=incoming.external_id,
+            version=incoming.version,
+            created_at=incoming.created_at,
+            updated_at=incoming.updated_at,
+        )
+
+    def _add(self, incoming: Incoming, existing: Conversation) -> None:
+        known = self._names(incoming, existing)
+        news = _news(incoming, known)
+        places = {node.source: place for place, node in enumerate(news)}
+        names = known | {node.source: self._name(incoming, node) for node in news}
+        moves = incoming.head in places and self._is_where_it_was(incoming, existing, known)
+        advance(existing, head=moves, now=max(existing.updated_at, incoming.updated_at))
+        rows = trees.graft(
+            existing,
+            [
+                _planted(node, places[node.parent] if node.parent in places else known.get(node.parent or ""), names)
+                for node in news
+            ],
+        )
+        if moves and incoming.head is not None:
+            Conversation.objects.filter(pk=existing.pk).update(head=rows[places[incoming.head]])
+
+    def _is_where_it_was(self, incoming: Incoming, existing: Conversation, known: dict[str, UUID]) -> bool:
+        """Return whether the head may move on: nobody went on from it, and no answer is being written."""
+        if existing.head is None:
+            return True
+        on_trunk = existing.head.public_id in {self._name_of(incoming, source) for source in incoming.trunk} | {
+            known[source] for source in incoming.trunk if source in known
+        }
+        live = Execution.objects.filter(conversation=existing, status__in=LIVE)
+        return on_trunk and not existing.head.children.exists() and not live.exists()
+
+    def _names(self, incoming: Incoming, existing: Conversation) -> dict[str, UUID]:
+        """Return the public ids of those revisions of a file that the conversation has."""
+        there = set(Revision.objects.filter(conversation=existing).values_list("public_id", flat=True))
+        names: dict[str, UUID] = {}
+        for node in incoming.nodes:
+            own = UUID(node.source) if incoming.original is not None else None
+            name = own if own in there and own is not None else self._name(incoming, node)
+            if name in there:
+                names[node.source] = name
+        return names
+
+    def _name(self, incoming: Incoming, node: Node) -> UUID:
+        return self._name_of(incoming, node.source)
+
+    def _name_of(self, incoming: Incoming, source: str) -> UUID:
+        return revision_name(self._user.pk, incoming.external_id, source)
+
+    def _agent_of(self, incoming: Incoming) -> AgentProfile:
+        found = self._agents.get(incoming.agent or "") or self._agent
+        if found is None:
+            raise AgentNotFound("there is no agent that you may use, and a conversation needs one")
+        return found
+
+
+def _news(incoming: Incoming, known: dict[str, UUID]) -> list[Node]:
+    return [node for node in incoming.nodes if node.source not in known]
+
+
+def _planted(node: Node, parent: int | UUID | None, names: dict[str, UUID]) -> trees.Node:
+    return trees.Node(
+        parent=parent,
+        messages=node.messages,
+        model_context=node.model_context,
+        kind=RevisionKind(node.kind),
+        keyframe=node.keyframe,
+        label=node.label,
+        number=node.number,
+        public_id=names[node.source],
+        usage=node.usage,
+        outcome=node.outcome,
+        created_at=node.created_at,
+    )

@@ -1,0 +1,75 @@
+"""Seals: proof that a revision in a file is one that this site wrote there.
+
+A seal is an HMAC over the revision and the digest of the path that leads to it, whoever owns it and wherever it stands:
+an untouched file gives back what nobody may write by hand (model states, results of tools). The first of
+PAR_SECRET_KEYS seals, each of them opens.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+
+from agent.conf import decode_key
+from agent.crypto import current_key, key_name
+from conversations.moving.document import RevisionDocument
+
+_SALT = b"par revision seal v1"
+_KEPT = ("kind", "keyframe", "messages", "modelContext", "usage", "outcome")
+
+
+def canonical(value: object) -> bytes:
+    """Return one spelling of a JSON value: the same for whatever equals it, in any order and out of any database."""
+    return json.dumps(_numbers(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _numbers(value: Any) -> Any:
+    """Return a value in which whole numbers are integers: PostgreSQL makes 1e16 one, SQLite does not."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else value
+    if isinstance(value, Mapping):
+        return {key: _numbers(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_numbers(item) for item in value]
+    return value
+
+
+class Trail:
+    """The digests of a tree's paths, taken in from the roots on."""
+
+    def __init__(self) -> None:
+        self._digests: dict[UUID | None, bytes] = {None: b""}
+
+    def add(self, revision: RevisionDocument) -> bytes:
+        """Take in a revision, its parent before it, and return what its seal covers; raises `KeyError`."""
+        before = self._digests[revision.parent]  # of a keyframe, too: a branch that stands elsewhere is another one
+        wire = revision.to_wire()
+        kept = canonical({name: wire[name] for name in _KEPT})
+        digest = hashlib.sha256(before + revision.revision_id.bytes + kept).digest()
+        self._digests[revision.revision_id] = digest
+        return digest
+
+
+def seal(digest: bytes) -> str:
+    """Return the seal of what `Trail.add` returned."""
+    key = current_key()
+    return f"v1:{key_name(key)}:{_mac(key, digest)}"
+
+
+def is_sealed(digest: bytes, claimed: str | None) -> bool:
+    """Return whether one of the site's keys made this seal."""
+    version, _, rest = (claimed or "").partition(":")
+    name, _, mac = rest.partition(":")
+    keys = [key for key in settings.PAR.secret_keys if key_name(key) == name]
+    return version == "v1" and any(hmac.compare_digest(_mac(key, digest).encode(), mac.encode()) for key in keys)
+
+
+def _mac(key: str, digest: bytes) -> str:
+    derived = hashlib.blake2b(_SALT, key=decode_key(key), digest_size=32).digest()
+    return hmac.new(derived, digest, hashlib.sha256).hexdigest()

@@ -1,0 +1,349 @@
+"""What leaves as JSON comes back whole, and what somebody wrote into it by hand does not pass for ours."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agent.models import AgentProfile
+from agent.runtime.messages import ToolResultBlock
+from conversations.exceptions import ImportInvalid
+from conversations.models import Conversation, Execution, ExecutionStatus, Revision, User
+from conversations.moving import Form, export_all, export_one
+from conversations.store import load_context
+from tests.conversations.moving.files import taken
+from tests.conversations.moving.trees import planted, planting
+from tests.factories import AgentProfileFactory, ExecutionFactory, UserFactory
+
+pytestmark = pytest.mark.django_db
+
+IN_DATABASE = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.fixture
+def user() -> User:
+    return UserFactory()
+
+
+@pytest.fixture
+def agent() -> AgentProfile:
+    return AgentProfileFactory(slug="helper")
+
+
+def written(user: User) -> bytes:
+    return b"".join(export_all(user, Form.JSON).pieces)
+
+
+def same(conversation: dict[str, Any]) -> dict[str, Any]:
+    """Return what must be alike in a conversation and its copy: all but the names that each copy has of its own."""
+    places = {each["revisionId"]: at for at, each in enumerate(conversation["revisions"])}
+    own = ("conversationId", "externalId")
+    revisions = [
+        {name: value for name, value in each.items() if name not in ("revisionId", "seal")}
+        | {"parent": places.get(each["parent"])}
+        for each in conversation["revisions"]
+    ]
+    kept = {name: value for name, value in conversation.items() if name not in own}
+    return kept | {"head": places.get(conversation["head"]), "revisions": revisions}
+
+
+@IN_DATABASE
+@given(st.lists(planting(), min_size=1, max_size=3))
+def test_a_copy_in_another_account_is_the_same(agent: AgentProfile, drawn: list[Any]) -> None:
+    first, second = UserFactory(), UserFactory()
+    for each in drawn:
+        planted(first, agent, each)
+    file = written(first)
+    done = taken(second, file)
+    assert (done.created, done.updated, done.unchanged, done.model_states_dropped) == (len(drawn), 0, 0, 0)
+    before, after = orjson.loads(file), orjson.loads(written(second))
+    assert [same(each) for each in after["conversations"]] == [same(each) for each in before["conversations"]]
+    again = taken(second, file)
+    assert (again.created, again.updated, again.unchanged) == (0, 0, len(drawn))
+    assert again.conversations == done.conversations
+    assert orjson.loads(written(second))["conversations"] == after["conversations"]
+
+
+@IN_DATABASE
+@given(planting())
+def test_where_the_original_is_nothing_changes(agent: AgentProfile, drawn: Any) -> None:
+    user = UserFactory()
+    conversation = planted(user, agent, drawn)
+    columns = Conversation.objects.filter(pk=conversation.pk).values().get()
+    done = taken(user, written(user))
+    assert (done.unchanged, done.conversations) == (1, (conversation.pk,))
+    assert Conversation.objects.filter(owner=user).values().get() == columns
+    assert conversation.revisions.count() == len(drawn[0])
+
+
+def tool_turn(execution: str = "unknown") -> list[dict[str, Any]]:
+    result = {"type": "tool-result", "callId": "call-1", "name": "look", "status": "error", "content": []}
+    return [
+        {"id": "m-1", "role": "user", "blocks": [{"type": "text", "text": "Look"}]},
+        {
+            "id": "m-2",
+            "role": "assistant",
+            "blocks": [{"type": "tool-call", "callId": "call-1", "name": "look", "input": {"n": 1e16}}],
+        },
+        {"id": "m-3", "role": "tool", "blocks": [result | {"execution": execution}]},
+        {"id": "m-4", "role": "assistant", "blocks": [{"type": "text", "text": "Nothing."}]},
+    ]
+
+
+@pytest.fixture
+def conversation(user: User, agent: AgentProfile) -> Conversation:
+    """Two turns with model states; a tool of the first may have had an effect."""
+    row = Conversation.objects.create(owner=user, agent=agent, title="Tools")
+    first = Revision.objects.create(
+        conversation=row,
+        number=1,
+        context=tool_turn(),
+        model_state={"format": "f/v1", "data": {"secret": "s-1"}},
+        model_context={"checkpoint": None, "usage": None},
+    )
+    row.head = Revision.objects.create(
+        conversation=row,
+        number=2,
+        parent=first,
+        context=[{"id": "m-5", "role": "user", "blocks": [{"type": "text", "text": "And now?"}]}],
+        model_state={"format": "f/v1", "data": {"secret": "s-2"}},
+        model_context={"checkpoint": None, "usage": None},
+    )
+    row.version = 2
+    row.save()
+    return row
+
+
+def results(conversation: Conversation) -> list[ToolResultBlock]:
+    messages = load_context(conversation, conversation.head).messages
+    return [block for message in messages for block in message.blocks if isinstance(block, ToolResultBlock)]
+
+
+def test_an_untouched_file_gives_back_what_nobody_may_write(conversation: Conversation) -> None:
+    """DESIGN 7: the seal holds in any account, in any order of members and with any spaces."""
+    file = orjson.loads(written(conversation.owner))
+    done = taken(other := UserFactory(), json.dumps(file, indent=3, sort_keys=True).encode())
+    copy = Conversation.objects.get(owner=other)
+    assert done.model_states_dropped == 0
+    assert [each.model_state["data"]["secret"] for each in copy.revisions.order_by("pk")] == ["s-1", "s-2"]  # type: ignore[index]
+    assert [block.imported for block in results(copy)] == [False]
+
+
+def edited(file: dict[str, Any], at: int = 0) -> dict[str, Any]:
+    found: dict[str, Any] = file["conversations"][0]["revisions"][at]
+    return found
+
+
+FORGERIES: dict[str, tuple[Callable[[dict[str, Any]], Any], int]] = {
+    "another state": (lambda file: edited(file)["modelContext"]["modelState"].update(data="mine"), 2),
+    "another text": (lambda file: edited(file)["messages"][0]["blocks"][0].update(text="Look again"), 2),
+    "another result": (lambda file: edited(file)["messages"][2]["blocks"][0].update(execution="completed"), 2),
+    "another number": (lambda file: edited(file)["messages"][1]["blocks"][0]["input"].update(n=1e16 + 2), 2),
+    "another kind": (lambda file: edited(file, 1).update(kind="recovered"), 1),
+    "a keyframe": (lambda file: edited(file, 1).update(keyframe=True), 1),
+    "another place": (lambda file: edited(file, 1).update(parent=None), 1),
+    "another message id": (lambda file: edited(file, 1)["messages"][0].update(id="m-9"), 1),
+    "no seal": (lambda file: edited(file, 1).pop("seal"), 1),
+    "a seal of nothing": (lambda file: edited(file, 1).update(seal=""), 1),
+    "half a seal": (lambda file: edited(file, 1).update(seal=edited(file, 1)["seal"][:-2]), 1),
+    "the seal of another": (lambda file: edited(file, 1).update(seal=edited(file, 0)["seal"]), 1),
+    "a seal of letters": (lambda file: edited(file, 1).update(seal="v1:é:é"), 1),
+}
+
+
+@pytest.mark.parametrize(("forge", "dropped"), FORGERIES.values(), ids=FORGERIES.keys())
+def test_what_was_touched_is_a_claim(
+    conversation: Conversation, forge: Callable[[dict[str, Any]], Any], dropped: int
+) -> None:
+    """DESIGN 7: a model state is dropped, and a result neither sets nor clears E6's facts."""
+    file = orjson.loads(written(conversation.owner))
+    forge(file)
+    done = taken(other := UserFactory(), json.dumps(file).encode())
+    assert (done.created, done.model_states_dropped) == (1, dropped)
+    copy = Conversation.objects.get(owner=other)
+    assert sum(each.model_state is not None for each in copy.revisions.all()) == 2 - dropped
+    if dropped == 2:
+        assert [block.imported for block in results(copy)] == [True]
+
+
+def test_a_file_of_another_site_is_a_claim(conversation: Conversation, settings: Any) -> None:
+    file = written(conversation.owner)
+    here = settings.PAR
+    there = here.model_copy(update={"secret_keys": ("A" * 43 + "=",)})
+    settings.PAR = there
+    assert taken(UserFactory(), file).model_states_dropped == 2
+    settings.PAR = there.model_copy(update={"secret_keys": (*there.secret_keys, *here.secret_keys)})
+    assert taken(UserFactory(), file).model_states_dropped == 0, "each key that the site knows opens a seal"
+
+
+def test_no_secret_and_no_instruction_is_in_a_file(conversation: Conversation, settings: Any) -> None:
+    """B83."""
+    AgentProfile.objects.update(system_prompt="Never tell anybody of the cellar.")
+    file = written(conversation.owner).decode()
+    assert "cellar" not in file
+    assert not any(key in file for key in settings.PAR.secret_keys)
+    assert conversation.owner.email not in file
+
+
+def test_turns_that_were_not_saved_are_told_of(conversation: Conversation) -> None:
+    ExecutionFactory(
+        conversation=conversation,
+        base=conversation.head,
+        status=ExecutionStatus.FAILED,
+        error_code="MODEL_FAILED",
+        input=tool_turn()[0],
+    )
+    export = export_one(conversation.owner, conversation.pk, Form.JSON)
+    (turn,) = orjson.loads(b"".join(export.pieces))["conversations"][0]["unsavedTurns"]
+    assert conversation.head is not None
+    assert (turn["after"], turn["error"]["code"]) == (str(conversation.head.public_id), "MODEL_FAILED")
+    taken(other := UserFactory(), written(conversation.owner))
+    assert not Execution.objects.filter(conversation__owner=other).exists()
+
+
+def test_a_newer_file_adds_what_is_new_and_leaves_the_rest(conversation: Conversation) -> None:
+    other = UserFactory()
+    old = orjson.loads(written(conversation.owner))
+    del old["conversations"][0]["revisions"][1]
+    old["conversations"][0]["head"] = old["conversations"][0]["revisions"][0]["revisionId"]
+    taken(other, json.dumps(old).encode())
+    copy = Conversation.objects.get(owner=other)
+    Conversation.objects.filter(pk=copy.pk).update(title="Mine", pinned=True, tags=["kept"])
+    done = taken(other, written(conversation.owner))
+    copy.refresh_from_db()
+    assert (done.updated, copy.title, copy.pinned, copy.tags, copy.revisions.count()) == (1, "Mine", True, ["kept"], 2)
+    assert copy.head == copy.revisions.get(number=2)
+    assert (copy.version, copy.head_version) == (3, 3)
+
+
+def test_the_head_stays_where_a_person_went_on(conversation: Conversation) -> None:
+    other = UserFactory()
+    old = orjson.loads(written(conversation.owner))
+    del old["conversations"][0]["revisions"][1]
+    old["conversations"][0]["head"] = old["conversations"][0]["revisions"][0]["revisionId"]
+    taken(other, json.dumps(old).encode())
+    copy = Conversation.objects.get(owner=other)
+    mine = Revision.objects.create(conversation=copy, number=7, parent=copy.head)
+    Conversation.objects.filter(pk=copy.pk).update(head=mine, version=7, head_version=7)
+    assert taken(other, written(conversation.owner)).updated == 1
+    copy.refresh_from_db()
+    assert (copy.head, copy.version, copy.head_version) == (mine, 8, 7)
+    assert copy.revisions.count() == 3
+
+
+def test_what_was_deleted_comes_back_when_it_is_imported(conversation: Conversation, user: User) -> None:
+    file = written(user)
+    Conversation.objects.all().delete()
+    assert taken(user, file).created == 1
+    assert Conversation.objects.get(owner=user).external_id == f"par:{conversation.pk}"
+    assert taken(user, file).unchanged == 1
+
+
+def test_one_damaged_conversation_costs_no_other(conversation: Conversation, agent: AgentProfile) -> None:
+    user = conversation.owner
+    Conversation.objects.create(owner=user, agent=agent, title="Whole")
+    Revision.objects.filter(number=2).update(context=[{"id": 1}])
+    file = orjson.loads(written(user))
+    assert [each["title"] for each in file["conversations"]] == ["Whole"]
+    assert [each["conversationId"] for each in file["damaged"]] == [str(conversation.pk)]
+    assert "revision 2" in file["damaged"][0]["error"]
+    assert taken(UserFactory(), json.dumps(file).encode()).created == 1
+
+
+DEEP: Any = 1
+for _ in range(99):
+    DEEP = [DEEP]
+
+BROKEN: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
+    "version": (lambda file: file.update(version=2), "$.version"),
+    "format": (lambda file: file.update(format="other"), "$.format"),
+    "a surprise": (lambda file: file.update(surprise=1), "$.surprise"),
+    "no date": (lambda file: file.pop("exportedAt"), "$.exportedAt"),
+    "an id": (lambda file: file["conversations"][0].update(conversationId="x"), "$.conversations[0].conversationId"),
+    "a title": (lambda file: file["conversations"][0].update(title="x" * 257), "$.conversations[0].title"),
+    "a tag": (lambda file: file["conversations"][0].update(tags=["", "x"]), "$.conversations[0].tags[0]"),
+    "a flag": (lambda file: file["conversations"][0].update(pinned=1), "$.conversations[0].pinned"),
+    "a time": (lambda file: file["conversations"][0].update(createdAt="soon"), "$.conversations[0].createdAt"),
+    "no zone": (
+        lambda file: file["conversations"][0].update(createdAt="2026-01-01T00:00:00"),
+        "$.conversations[0].createdAt",
+    ),
+    "a member": (lambda file: file["conversations"][0].update(owner=1), "$.conversations[0].owner"),
+    "no head": (lambda file: file["conversations"][0].update(head=None), "$.conversations[0].head"),
+    "an unknown head": (
+        lambda file: file["conversations"][0].update(head="01890a5d-ac96-774b-bcce-b302099a8000"),
+        "$.conversations[0].head",
+    ),
+    "a child first": (
+        lambda file: file["conversations"][0]["revisions"].reverse(),
+        "$.conversations[0].revisions[0].parent",
+    ),
+    "twice": (
+        lambda file: edited(file, 1).update(revisionId=edited(file, 0)["revisionId"]),
+        "$.conversations[0].revisions[1].revisionId",
+    ),
+    "a number twice": (lambda file: edited(file, 1).update(number=1), "$.conversations[0].revisions[1].number"),
+    "a huge number": (lambda file: edited(file, 1).update(number=2**60), "$.conversations[0].revisions[1].number"),
+    "a kind": (lambda file: edited(file, 1).update(kind="x"), "$.conversations[0].revisions[1].kind"),
+    "an outcome": (
+        lambda file: edited(file, 1).update(outcome={"type": "completed", "stopReason": "x"}),
+        "$.conversations[0].revisions[1].outcome.stopReason",
+    ),
+    "a block": (
+        lambda file: edited(file, 1)["messages"][0]["blocks"][0].update(text=1),
+        "$.conversations[0].revisions[1].messages[0].blocks[0].text",
+    ),
+    "a system message": (
+        lambda file: edited(file, 1)["messages"][0].update(role="system"),
+        "$.conversations[0].revisions[1].messages.0",
+    ),
+    "a role": (
+        lambda file: edited(file, 0)["messages"][2].update(role="user"),
+        "$.conversations[0].revisions[0].messages.2",
+    ),
+    "a message twice": (
+        lambda file: edited(file, 1)["messages"][0].update(id="m-1"),
+        "$.conversations[0].revisions[1].messages[0]",
+    ),
+    "an open call": (
+        lambda file: edited(file, 0)["messages"].pop(2),
+        "$.conversations[0].revisions[0].messages",
+    ),
+    "a result without a call": (
+        lambda file: edited(file, 0)["messages"].pop(1),
+        "$.conversations[0].revisions[0].messages",
+    ),
+    "depth": (
+        lambda file: edited(file, 0)["messages"][1]["blocks"][0].update(input={"a": DEEP}),
+        "$.conversations[0]",
+    ),
+    "no object": (lambda file: file["conversations"].append([]), "$.conversations[1]"),
+}
+
+
+@pytest.mark.parametrize(("break_it", "place"), BROKEN.values(), ids=BROKEN.keys())
+def test_a_broken_file_is_refused_as_a_whole_with_the_place(
+    conversation: Conversation, break_it: Callable[[dict[str, Any]], Any], place: str
+) -> None:
+    file = orjson.loads(written(conversation.owner))
+    break_it(file)
+    if len(file["conversations"]) == 1:
+        file["conversations"].append(file["conversations"].pop())
+    with pytest.raises(ImportInvalid) as refused:
+        taken(other := UserFactory(), json.dumps(file).encode())
+    assert refused.value.place == place, refused.value.message
+    assert not Conversation.objects.filter(owner=other).exists()
+
+
+def test_nothing_before_the_fault_is_kept_either(conversation: Conversation) -> None:
+    file = orjson.loads(written(conversation.owner))
+    file["conversations"] += [file["conversations"][0] | {"tags": 1}]
+    with pytest.raises(ImportInvalid, match=r"\$\.conversations\[1\]\.tags"):
+        taken(UserFactory(), json.dumps(file).encode())
+    assert Conversation.objects.count() == 1
