@@ -13,6 +13,7 @@ AgentError                        from agent.runtime
 ├── AttachmentMissing             ATTACHMENT_MISSING: a file that should be there is not, or is another
 ├── ImportInvalid                 IMPORT_INVALID: a file that cannot be imported, and the place in it
 ├── PayloadTooLarge               PAYLOAD_TOO_LARGE: a body with more bytes than are read
+├── ShareNotFound                 SHARE_NOT_FOUND: no such share link, or somebody else's
 ├── ExecutionLost                 EXECUTION_LOST: the execution has ended or belongs to another process
 ├── Unauthorized                  AUTH_REQUIRED: the account is closed or the sign-in is over
 ├── WrongOrigin                   FORBIDDEN: a cookie from a page that is not the site's
@@ -46,6 +47,7 @@ __all__ = [
     "RateLimited",
     "RevisionNotFound",
     "ToolResultNotFound",
+    "ShareNotFound",
     "Unauthorized",
     "UnfitAttachment",
     "UnsupportedMediaType",
@@ -110,6 +112,12 @@ class PayloadTooLarge(AgentError):
     """Raised when a body has more bytes than are read."""
 
     code = "PAYLOAD_TOO_LARGE"
+
+
+class ShareNotFound(AgentError):
+    """Raised when a share link does not exist; somebody else's looks the same."""
+
+    code = "SHARE_NOT_FOUND"
 
 
 class ExecutionLost(AgentError):

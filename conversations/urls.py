@@ -16,4 +16,5 @@ urlpatterns = [
     path("account/import/", import_page, name="import"),
     path("link/<str:token>/", views.link_landing, name="link-landing"),
     path("link/", views.link, name="link"),
+    path("", include("conversations.sharing.urls")),
 ]

@@ -39,7 +39,7 @@ async def once(
     """
     if digest is None:
         digest = digest_of(request) if key is not None else ""
-    status, body = await sync_to_async(_once)(credential(request).user, key, digest, work, status)
+    status, body = await sync_to_async(done_once)(credential(request).user, key, digest, work, status)
     return HttpResponse(body, status=status, content_type="application/json")
 
 
@@ -71,7 +71,10 @@ def digest_of(request: HttpRequest) -> str:
     return hashlib.sha256(head.encode("utf-8", "replace") + body).hexdigest()
 
 
-def _once(user: User, key: UUID | None, digest: str, work: Callable[[], Value], status: int) -> tuple[int, bytes]:
+def done_once(
+    user: User, key: UUID | None, digest: str, work: Callable[[], Value], status: int = 200
+) -> tuple[int, bytes]:
+    """Return what `once` answers with: status and body."""
     if key is None:
         with transaction.atomic():
             return status, _json(work())

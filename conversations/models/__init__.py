@@ -6,6 +6,7 @@ from conversations.models.people import User
 from conversations.models.requests import IdempotentRequest
 from conversations.models.search import SearchEntry
 from conversations.models.sign_ins import SignIn
+from conversations.models.sharing import ShareLink, ShareState
 
 __all__ = [
     "LABEL_LENGTH",
@@ -25,6 +26,8 @@ __all__ = [
     "RevisionKind",
     "SearchEntry",
     "SignIn",
+    "ShareLink",
+    "ShareState",
     "SocketTicket",
     "StoredFile",
     "User",

@@ -1,0 +1,61 @@
+"""What readers of a link see: the shared messages at its revision, in pages that begin with a turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agent.runtime.messages import AgentMessage
+from conversations.models import ShareLink
+from conversations.sharing.redaction import shared_messages
+from conversations.store import load_context
+from conversations.transcript import Entry, history
+
+PAGE = 60  # messages that a page has before the next turn begins another
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotPage:
+    """One of the pages, counted from 1."""
+
+    entries: tuple[Entry, ...]
+    number: int
+    count: int
+
+    @property
+    def previous(self) -> int | None:
+        return self.number - 1 if self.number > 1 else None
+
+    @property
+    def next(self) -> int | None:
+        return self.number + 1 if self.number < self.count else None
+
+
+def snapshot_page(share: ShareLink, wanted: str) -> SnapshotPage:
+    """Return the page that an address asks for, the first for nonsense; with two queries. Raises `CorruptRevision`."""
+    pages = split(shared_messages(load_context(share.conversation, share.revision).messages))
+    number = int(wanted) if wanted.isascii() and wanted.isdigit() and len(wanted) < 7 else 1
+    number = max(1, min(number, len(pages)))
+    messages = pages[number - 1]
+    shown = history(messages, share.conversation.agent.name, limit=len(messages))
+    return SnapshotPage(shown.entries, number, len(pages))
+
+
+def turns(messages: Sequence[AgentMessage]) -> list[tuple[AgentMessage, ...]]:
+    """Return the messages turn by turn; each begins with what a person said."""
+    found: list[list[AgentMessage]] = []
+    for message in messages:
+        if not found or (message.role == "user" and found[-1][-1].role != "user"):
+            found.append([])
+        found[-1].append(message)
+    return [tuple(turn) for turn in found]
+
+
+def split(messages: Sequence[AgentMessage]) -> list[tuple[AgentMessage, ...]]:
+    """Return the messages page by page; there is always one."""
+    pages: list[tuple[AgentMessage, ...]] = [()]
+    for turn in turns(messages):
+        if len(pages[-1]) >= PAGE:
+            pages.append(())
+        pages[-1] += turn
+    return pages

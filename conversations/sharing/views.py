@@ -1,0 +1,200 @@
+"""The pages of a link: for whoever has it, and for its owner."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, cast
+from uuid import UUID, uuid4
+
+from csp.constants import NONE, SELF
+from csp.decorators import csp_replace
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import BadRequest
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from agent.runtime.exceptions import InvalidArgument, InvalidState
+from agent.runtime.messages import Value
+from conversations.api.idempotency import done_once
+from conversations.exceptions import AgentNotFound, ConversationNotFound, ShareNotFound
+from conversations.models import Conversation, ShareLink, User
+from conversations.sharing import links
+from conversations.sharing.copies import agent_for, copy_share
+from conversations.sharing.snapshots import snapshot_page
+from conversations.store import owned_conversation
+from conversations.words import sentence
+
+LIFETIMES = {"": None, "1": "a day", "7": "a week", "30": "a month", "365": "a year"}  # by days
+MANAGED = 50
+
+# Nothing on the page acts, so nothing may: no script, no form, no connection.
+_STILL: dict[str, Any] = {"script-src": [NONE], "connect-src": [NONE], "form-action": [NONE], "img-src": [SELF]}
+
+
+class _Copied(Value):
+    conversation_id: UUID
+
+
+class _Made(Value):
+    share_id: UUID
+    token: str
+
+
+@require_safe
+@never_cache
+@csp_replace(_STILL)  # type: ignore[arg-type]  # its type forgets the parameters of an address
+def shared(request: HttpRequest, token: str) -> HttpResponse:
+    """Show a snapshot to whoever has the link; nobody is asked who they are, and no cookie is read or set."""
+    share = ShareLink.find(token)
+    if share is None:
+        return _gone()
+    page = snapshot_page(share, request.GET.get("page", ""))
+    return _still("share/page.html", {"share": share, "page": page, "token": token})
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@login_required
+@never_cache
+def copy(request: HttpRequest, token: str) -> HttpResponse:
+    """Let a signed-in reader go on with a copy of their own; the form makes one copy, however often it is sent."""
+    share = ShareLink.find(token)
+    if share is None:
+        return _gone()
+    user = _user(request)
+    try:
+        agent = agent_for(user, share)
+    except AgentNotFound:
+        agent = None
+    if request.method == "POST" and agent is not None:
+        body = _once(request, f"copy {share.pk}", lambda: _Copied(conversation_id=copy_share(user, share).pk))
+        return redirect("conversation", pk=_Copied.model_validate_json(body).conversation_id)
+    context = {"share": share, "token": token, "agent": agent, "key": uuid4()}
+    return _hidden(render(request, "share/copy.html", context))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@login_required
+@never_cache
+def manage(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Show the links to a conversation of one's own and make new ones; a new link is shown in this answer only."""
+    user = _user(request)
+    try:
+        conversation = owned_conversation(user, pk)
+    except ConversationNotFound:
+        raise Http404 from None
+    made = None
+    if request.method == "POST":
+        try:
+            made = _make(request, conversation)
+        except InvalidState as error:
+            messages.error(request, sentence(error.code, error.message))
+    listing = links.shares_of(
+        user, conversation=conversation, before=links.uuid_of(request.GET.get("before", "")), limit=MANAGED
+    )
+    context = {
+        "conversation": conversation,
+        "made": made,
+        "shares": listing,
+        "lifetimes": LIFETIMES,
+        "key": uuid4(),
+        "back": reverse("share", args=[pk]),
+    }
+    return _hidden(render(request, "share/manage.html", context))
+
+
+@require_POST
+@login_required
+@never_cache
+def republish(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Let a link show all that was said by now."""
+    try:
+        share = links.republish(_user(request), pk)
+    except ShareNotFound:
+        raise Http404 from None
+    except InvalidState as error:
+        messages.error(request, sentence(error.code, error.message))
+        return _back(request, links.owned_share(_user(request), pk))
+    messages.success(request, "The link shows everything that was said by now.")
+    return _back(request, share)
+
+
+@require_POST
+@login_required
+@never_cache
+def revoke(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """End a link."""
+    user = _user(request)
+    try:
+        share = links.owned_share(user, pk)
+    except ShareNotFound:
+        raise Http404 from None
+    links.revoke(share, user)
+    messages.success(request, "The link is revoked: nobody can read it any more.")
+    return _back(request, share)
+
+
+def address_of(request: HttpRequest, token: str) -> str:
+    """Return the whole link with this secret part."""
+    return request.build_absolute_uri(reverse("shared", args=[token]))
+
+
+def _make(request: HttpRequest, conversation: Conversation) -> str:
+    days = request.POST.get("days", "")
+    if days not in LIFETIMES:
+        raise BadRequest("there is no such lifetime")
+    expires_at = timezone.now() + timedelta(days=int(days)) if days else None
+
+    def make() -> _Made:
+        share, token = links.create_share(conversation.owner, conversation.pk, expires_at=expires_at)
+        return _Made(share_id=share.pk, token=token)
+
+    body = _once(request, f"share {conversation.pk} {days}", make)
+    return address_of(request, _Made.model_validate_json(body).token)
+
+
+def _once(request: HttpRequest, what: str, work: Callable[[], Value]) -> bytes:
+    """Return what `work` returns, as JSON; the same form again gives the first answer."""
+    key = links.uuid_of(request.POST.get("key", ""))
+    if key is None:
+        raise BadRequest("the form was not one of this page's")
+    try:
+        return done_once(_user(request), key, hashlib.sha256(what.encode()).hexdigest(), work)[1]
+    except InvalidArgument as error:
+        raise BadRequest(error.message) from error
+
+
+def _back(request: HttpRequest, share: ShareLink) -> HttpResponse:
+    wanted = request.POST.get("next", "")
+    if not url_has_allowed_host_and_scheme(wanted, allowed_hosts=None):
+        wanted = reverse("share", args=[share.conversation_id])
+    return redirect(wanted)
+
+
+def _still(template: str, context: dict[str, Any], status: int = 200) -> HttpResponse:
+    """Return a page that is the same for everybody; without the request no session can be asked for."""
+    response = _hidden(HttpResponse(render_to_string(template, context), status=status))
+    response["Referrer-Policy"] = "no-referrer"
+    return response
+
+
+def _gone() -> HttpResponse:
+    """Return the one answer for links that are unknown, expired or revoked."""
+    return _still("share/gone.html", {}, status=404)
+
+
+def _hidden(response: HttpResponse) -> HttpResponse:
+    response["X-Robots-Tag"] = "noindex, nofollow"
+    return response
+
+
+def _user(request: HttpRequest) -> User:
+    return cast(User, request.user)  # the views that ask are for signed-in people
