@@ -3,6 +3,7 @@ from conversations.admin.credentials import ApiTokenAdmin
 from conversations.admin.executions import ExecutionAdmin, HostProcessAdmin
 from conversations.admin.history import ConversationAdmin, RevisionAdmin
 from conversations.admin.people import EmailAddressAdmin, GroupAdmin, SecondFactorAdmin, UserAdmin
+from conversations.admin.sharing import ShareLinkAdmin
 
 __all__ = [
     "ApiTokenAdmin",
@@ -14,5 +15,6 @@ __all__ = [
     "HostProcessAdmin",
     "RevisionAdmin",
     "SecondFactorAdmin",
+    "ShareLinkAdmin",
     "UserAdmin",
 ]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import Field, StringConstraints, field_validator
+from pydantic import AwareDatetime, Field, StringConstraints, field_validator
 
 from agent.runtime.messages import Value
 from agent.runtime.ports import Title, WholeContext
@@ -97,3 +98,32 @@ class LabelBody(Value):
 
     label: Label | None
     revision: Version | None = None
+
+
+class ShareBody(Value):
+    """What to share: a revision (the head, if none is named), until a time or for good."""
+
+    revision_id: UUID | None = None
+    expires_at: AwareDatetime | None = None
+
+
+class SharePatch(Value):
+    """Changes of a share: what is missing stays, null lets the link last."""
+
+    revision_id: UUID | None = None
+    expires_at: AwareDatetime | None = None
+
+    @field_validator("revision_id")
+    @classmethod
+    def _named(cls, revision_id: UUID | None) -> UUID:
+        if revision_id is None:
+            raise ValueError("a share always shows a revision; leave it out to change nothing")
+        return revision_id
+
+    @property
+    def new_revision(self) -> UUID | Unchanged:
+        return UNCHANGED if self.revision_id is None else self.revision_id
+
+    @property
+    def new_expiry(self) -> datetime | None | Unchanged:
+        return self.expires_at if "expires_at" in self.model_fields_set else UNCHANGED

@@ -45,6 +45,19 @@ ENTRY: dict[str, Any] = {
     "outcome": {"type": "completed", "stopReason": "end-turn"},
     "createdAt": "2026-12-01T10:02:00Z",
 }
+SHARE: dict[str, Any] = {
+    "shareId": "01890a5d-d000-7000-8000-000000000003",
+    "conversationId": CONVERSATION,
+    "revisionId": REVISION,
+    "prefix": "kT9x_q",
+    "title": "Hello",
+    "state": "live",
+    "upToDate": True,
+    "createdAt": "2026-12-01T10:05:00Z",
+    "publishedAt": "2026-12-01T10:05:00Z",
+    "expiresAt": "2027-01-01T00:00:00Z",
+    "revokedAt": None,
+}
 
 _AMOUNT = {"unpricedCalls": 0, "cachedTokens": 1000, "outputTokens": 90, "reasoningTokens": 0}
 
@@ -164,4 +177,9 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         "byDay": [{**_AMOUNT, "day": "2026-12-01", "modelCalls": 3, "inputTokens": 1200, "cost": "0.0042"}],
         "byAgent": [{**_AMOUNT, "agent": "demo", "modelCalls": 3, "inputTokens": 1200, "cost": "0.0042"}],
     },
+    "ShareBody": {"expiresAt": "2027-01-01T00:00:00Z"},
+    "MadeShare": {"share": SHARE, "link": "https://ai.example.org/s/kT9x_q3b6VdPUQmWcJ0yFhE5rNzLs1gA8tXoKi2DvMw/"},
+    "SharePatch": {"expiresAt": None},
+    "ShareHead": {"share": SHARE | {"expiresAt": None}},
+    "ShareList": {"shares": [SHARE | {"expiresAt": None}], "nextCursor": None},
 }

@@ -23,6 +23,8 @@ from conversations.api.results import router as results
 from conversations.api.revisions import router as revisions
 from conversations.api.schemas import AgentList, AgentRow
 from conversations.api.search import router as search
+from conversations.api.shares import of_conversation as conversation_shares
+from conversations.api.shares import router as shares
 from conversations.api.tickets import router as tickets
 from conversations.api.usage import router as usage
 from conversations.models import User
@@ -43,6 +45,8 @@ install(api)
 api.add_router("/admin", administration)
 api.add_router("/conversations", conversations)
 api.add_router("/conversations", revisions)
+api.add_router("/conversations", conversation_shares)
+api.add_router("/shares", shares)
 api.add_router("/executions", executions)
 api.add_router("/search", search)
 api.add_router("/usage", usage)

@@ -25,7 +25,8 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from agent.runtime.exceptions import InvalidArgument, InvalidState
 from agent.runtime.messages import Value
 from conversations.api.idempotency import done_once
-from conversations.exceptions import AgentNotFound, ConversationNotFound, ShareNotFound
+from conversations.api.throttling import take
+from conversations.exceptions import AgentNotFound, ConversationNotFound, RateLimited, ShareNotFound
 from conversations.models import Conversation, ShareLink, User
 from conversations.sharing import links
 from conversations.sharing.copies import agent_for, copy_share
@@ -75,8 +76,12 @@ def copy(request: HttpRequest, token: str) -> HttpResponse:
     except AgentNotFound:
         agent = None
     if request.method == "POST" and agent is not None:
-        body = _once(request, f"copy {share.pk}", lambda: _Copied(conversation_id=copy_share(user, share).pk))
-        return redirect("conversation", pk=_Copied.model_validate_json(body).conversation_id)
+        try:
+            body = _once(request, f"copy {share.pk}", lambda: _Copied(conversation_id=copy_share(user, share).pk))
+        except RateLimited as error:
+            messages.error(request, sentence(error.code, error.message))
+        else:
+            return redirect("conversation", pk=_Copied.model_validate_json(body).conversation_id)
     context = {"share": share, "token": token, "agent": agent, "key": uuid4()}
     return _hidden(render(request, "share/copy.html", context))
 
@@ -95,7 +100,7 @@ def manage(request: HttpRequest, pk: UUID) -> HttpResponse:
     if request.method == "POST":
         try:
             made = _make(request, conversation)
-        except InvalidState as error:
+        except (InvalidState, RateLimited) as error:
             messages.error(request, sentence(error.code, error.message))
     listing = links.shares_of(
         user, conversation=conversation, before=links.uuid_of(request.GET.get("before", "")), limit=MANAGED
@@ -162,10 +167,11 @@ def _make(request: HttpRequest, conversation: Conversation) -> str:
 
 
 def _once(request: HttpRequest, what: str, work: Callable[[], Value]) -> bytes:
-    """Return what `work` returns, as JSON; the same form again gives the first answer."""
+    """Return what `work` returns, as JSON; the same form again gives the first answer. Raises `RateLimited`."""
     key = links.uuid_of(request.POST.get("key", ""))
     if key is None:
         raise BadRequest("the form was not one of this page's")
+    take(request, _user(request).pk)
     try:
         return done_once(_user(request), key, hashlib.sha256(what.encode()).hexdigest(), work)[1]
     except InvalidArgument as error:
