@@ -87,7 +87,7 @@ class ShareList(Value):
 
 
 @of_conversation.post(
-    "",
+    "/{conversation_id}/shares",
     auth=WRITE,
     response={201: MadeShare, **REFUSED},
     by_alias=True,
@@ -96,7 +96,7 @@ class ShareList(Value):
 async def create_share(
     request: HttpRequest,
     conversation_id: UUID,
-    body: Annotated[ShareBody | None, from_wire(ShareBody), Body()] = None,
+    body: Annotated[ShareBody | None, from_wire(ShareBody), Body(None)] = None,
     idempotency_key: IdempotencyKey = None,
 ) -> HttpResponse:
     """Whoever has the `link` can read, without signing in. It is told in this answer only."""
@@ -113,7 +113,7 @@ async def create_share(
 
 
 @of_conversation.get(
-    "",
+    "/{conversation_id}/shares",
     auth=READ,
     response={200: ShareList, **REFUSED},
     by_alias=True,
