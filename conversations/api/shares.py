@@ -96,7 +96,7 @@ class ShareList(Value):
 async def create_share(
     request: HttpRequest,
     conversation_id: UUID,
-    body: Annotated[ShareBody | None, from_wire(ShareBody), Body(None)] = None,
+    body: Annotated[ShareBody | None, from_wire(ShareBody, optional=True)] = Body(None),
     idempotency_key: IdempotencyKey = None,
 ) -> HttpResponse:
     """Whoever has the `link` can read, without signing in. It is told in this answer only."""
