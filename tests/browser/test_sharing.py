@@ -67,8 +67,8 @@ def test_what_is_said_later_comes_with_an_update(open_page: OpenPage, page: Page
     expect(stranger.get_by_text("Something else, much later")).to_have_count(0)
 
     owner.goto(talk)
-    owner.get_by_role("button", name="Update the link").click()
-    expect(owner.get_by_text("Up to date")).to_be_visible()
+    owner.get_by_role("button", name="Update to now").click()
+    expect(owner.locator(".share-link")).to_contain_text("shows everything")
     stranger.reload()
     expect(stranger.get_by_text("Something else, much later")).to_be_visible()
 

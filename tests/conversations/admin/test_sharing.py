@@ -20,7 +20,7 @@ def test_links_are_read_and_revoked_and_never_changed(client: Client) -> None:
     share, token = sharing.create_share(owner, everything(owner).pk)
     client.force_login(staff)
 
-    for address in (LIST, f"{LIST}{share.pk}/change/"):
+    for address in (LIST, f"{LIST}?q={share.conversation_id}", f"{LIST}{share.pk}/change/"):
         page = client.get(address).content.decode()
         assert f"{token[:6]}…" in page
         assert token not in page

@@ -11,7 +11,8 @@ from uuid import UUID, uuid4
 import pytest
 from django.contrib.auth.models import Group
 from django.http import HttpResponse
-from django.test import Client
+from django.template.loader import render_to_string
+from django.test import Client, RequestFactory
 from django.utils import timezone
 
 from agent.models import AgentProfile
@@ -290,7 +291,7 @@ def test_the_owner_updates_and_revokes_a_link(client: Client, owner: User) -> No
     made, address = share(row)
     client.force_login(owner)
     page = f"/c/{row.pk}/share/"
-    assert "Up to date" in body(client, page)
+    assert "shows everything" in body(client, page)
     go_on(row, said("More"), answered("Much more"))
     assert "Update to now" in body(client, page)
 
@@ -361,3 +362,19 @@ def test_many_links_are_listed_page_by_page(
     second = body(client, older[1])
     assert (first.count('class="share-link"'), second.count('class="share-link"')) == (2, 1)
     assert body(client, f"{page}?before=nonsense").count('class="share-link"') == 2
+
+
+def test_all_links_of_a_person_are_a_fragment_of_the_account_page(owner: User, rf: RequestFactory) -> None:
+    first, second = (talk(owner, (said("x"), answered("y")), title=title) for title in ("First", "Second"))
+    share(first)
+    made, _ = share(second)
+    context = {"shares": sharing.shares_of(owner, limit=1), "back": "/accounts/data/"}
+
+    page = render_to_string("account/shares.html", context, rf.get("/"))
+
+    assert "Second" in page
+    assert "First" not in page
+    assert f'href="/c/{second.pk}/share/"' in page
+    assert f'action="/shares/{made.pk}/revoke/"' in page
+    assert 'name="next" value="/accounts/data/"' in page
+    assert f'href="/accounts/data/?shares={made.pk}"' in page
