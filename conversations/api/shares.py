@@ -9,7 +9,8 @@ from uuid import UUID
 from asgiref.sync import sync_to_async
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from ninja import Body, Query, Router, Status
+from ninja import Query, Router, Status
+from ninja.params.functions import Body
 
 from agent.runtime.messages import Value
 from conversations import sharing, store
