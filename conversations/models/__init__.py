@@ -5,8 +5,8 @@ from conversations.models.history import LABEL_LENGTH, TITLE_LENGTH, Conversatio
 from conversations.models.people import User
 from conversations.models.requests import IdempotentRequest
 from conversations.models.search import SearchEntry
-from conversations.models.sign_ins import SignIn
 from conversations.models.sharing import ShareLink, ShareState
+from conversations.models.sign_ins import SignIn
 
 __all__ = [
     "LABEL_LENGTH",
@@ -25,9 +25,9 @@ __all__ = [
     "Revision",
     "RevisionKind",
     "SearchEntry",
-    "SignIn",
     "ShareLink",
     "ShareState",
+    "SignIn",
     "SocketTicket",
     "StoredFile",
     "User",

@@ -12,8 +12,7 @@ import pytest
 
 from agent.runtime.messages import Value
 from conversations import bodies
-from conversations.api import api, schemas, usage
-from conversations.api import api, schemas, shares
+from conversations.api import api, schemas, shares, usage
 from conversations.api import bodies as api_bodies
 from conversations.api.errors import STATUS
 from conversations.api.events import event_of
@@ -28,8 +27,7 @@ OPENAPI: dict[str, Any] = orjson.loads(orjson.dumps(api.get_openapi_schema(), op
 
 def model(name: str) -> type[Value]:
     found: type[Value] = next(
-        getattr(each, name) for each in (schemas, bodies, api_bodies, usage) if hasattr(each, name)
-        getattr(each, name) for each in (schemas, bodies, api_bodies, shares) if hasattr(each, name)
+        getattr(each, name) for each in (schemas, bodies, api_bodies, shares, usage) if hasattr(each, name)
     )
     return found
 
