@@ -8,7 +8,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("conversations", "0006_search_fill"),
+        ("conversations", "0008_search_fill"),
     ]
 
     operations = [

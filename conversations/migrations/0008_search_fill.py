@@ -14,7 +14,7 @@ def fill_index(apps, schema_editor):
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("conversations", "0005_search"),
+        ("conversations", "0007_search"),
     ]
 
     operations = [

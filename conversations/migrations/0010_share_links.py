@@ -9,7 +9,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("conversations", "0006_search_fill"),
+        ("conversations", "0009_attachments"),
     ]
 
     operations = [

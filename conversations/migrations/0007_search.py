@@ -20,7 +20,7 @@ def drop_index(apps, schema_editor):
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("conversations", "0005_sign_ins"),
+        ("conversations", "0006_sign_ins"),
     ]
 
     operations = [
