@@ -15,22 +15,43 @@ from agent.runtime.model import BlockDelta, BlockStart, BlockStop, BlockType
 
 RunStatus: TypeAlias = Literal["running", "waiting_input", "suspended", "completed", "failed", "cancelled"]
 
+PART = 64 * 1024  # letters
+
+
+class TextParts:
+    """A text as it was at one moment, in parts that the run and all others of them share.
+
+    It is no dataclass: what encodes JSON would take that for an object.
+    """
+
+    __slots__ = ("parts",)
+
+    def __init__(self, parts: tuple[str, ...]) -> None:
+        self.parts = parts
+
 
 @dataclass(slots=True)
 class StreamedBlock:
-    """A block of the message that is being written; `pieces` are its deltas."""
+    """A block of the message that is being written; `pieces` are its deltas, after what is `settled`."""
 
     type: BlockType
     call_id: str = ""
     name: str = ""
     pieces: list[str] = field(default_factory=list)
     stopped: bool = False
+    settled: list[str] = field(default_factory=list)
 
     @property
     def text(self) -> str:
+        return "".join(self.parts())
+
+    def parts(self) -> tuple[str, ...]:
+        """Return the text in parts; all but the last are the same objects the next time."""
         if len(self.pieces) > 1:
             self.pieces = ["".join(self.pieces)]
-        return self.pieces[0] if self.pieces else ""
+        if self.pieces and len(self.pieces[0]) >= PART:
+            self.settled.append(self.pieces.pop())
+        return (*self.settled, *self.pieces)
 
 
 @dataclass(slots=True)
@@ -134,8 +155,8 @@ class ExecutionState:
         self.status, self.phase, self.interrupt, self.interrupt_call_id = status, None, None, None
         # What was half-streamed is no part of the result (R63) but stays readable: nobody loses what they saw.
 
-    def current(self) -> dict[str, Any] | None:
-        """Return the message that is being written, or was when the run ended, as JSON data."""
+    def current(self, *, in_parts: bool = False) -> dict[str, Any] | None:
+        """Return the message that is being written, or was when the run ended, as JSON data; texts as `to_wire`."""
         if self.message_id is None:
             return None
         return {
@@ -146,7 +167,7 @@ class ExecutionState:
                     "type": block.type,
                     "callId": block.call_id,
                     "name": block.name,
-                    "text": block.text,
+                    "text": TextParts(block.parts()) if in_parts else block.text,
                     "stopped": block.stopped,
                 }
                 for index, block in sorted(self.blocks.items())
@@ -162,8 +183,11 @@ class ExecutionState:
                 block["type"], block["callId"], block["name"], pieces, block["stopped"]
             )
 
-    def to_wire(self) -> dict[str, Any]:
-        """Return the state as JSON data, the body of a `snapshot` frame."""
+    def to_wire(self, *, in_parts: bool = False) -> dict[str, Any]:
+        """Return the state as JSON data, the body of a `snapshot` frame; no later event changes it.
+
+        With `in_parts` the texts that are being written are `TextParts`, which cost no copy.
+        """
         return {
             "executionId": self.execution_id,
             "conversationId": self.conversation_id,
@@ -171,8 +195,8 @@ class ExecutionState:
             "seq": self.seq,
             "status": self.status,
             "phase": self.phase,
-            "messages": self.messages,
-            "current": self.current(),
+            "messages": self.messages.copy(),
+            "current": self.current(in_parts=in_parts),
             "tools": [
                 {
                     "callId": call_id,
@@ -180,7 +204,7 @@ class ExecutionState:
                     "arguments": tool.arguments,
                     "status": tool.status,
                     "isError": tool.is_error,
-                    "progress": tool.progress,
+                    "progress": tool.progress.copy(),
                 }
                 for call_id, tool in self.tools.items()
             ],

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import ExitStack
+from itertools import chain
 from uuid import UUID
 
 from conversations.api.serving import release_thread
 from conversations.credentials import Credential
 from conversations.exceptions import ExecutionNotFound, RateLimited, Unauthorized
 from conversations.hosting.host import ExecutionHost
+from conversations.hosting.pieces import with_last
+from conversations.hosting.snapshot import Frame, pieces_of
 from conversations.hosting.subscriber import Subscriber
 
 KEEP_ALIVE = 15.0  # seconds
@@ -47,7 +50,7 @@ class EventStream:
         self._place = ExitStack()
         host.places.check(credential.user.pk)  # while there is still a status to say it with
         self._subscriber: Subscriber | None = None
-        self._waiting: asyncio.Task[bytes] | None = None
+        self._waiting: asyncio.Task[Frame] | None = None
 
     async def events(self) -> AsyncIterator[bytes]:
         """Yield the events; ends after the terminal one."""
@@ -64,8 +67,9 @@ class EventStream:
             yield NOTHING  # the head of the answer leaves with it: who has it misses nothing from now on
             over = False
             while not over:
-                event, over = await self._next(subscriber)
-                yield event
+                parts, over = await self._next(subscriber)
+                for part in parts:
+                    yield part
         except (ExecutionNotFound, RateLimited, Unauthorized):
             return  # whoever connects again is told
         finally:
@@ -79,22 +83,25 @@ class EventStream:
         if self._waiting is not None:
             self._waiting.cancel()
 
-    async def _next(self, subscriber: Subscriber) -> tuple[bytes, bool]:
-        """Return the next event, a comment when there was none for a while; and whether none follows it."""
+    async def _next(self, subscriber: Subscriber) -> tuple[Iterable[bytes], bool]:
+        """Return the parts of the next event, a comment when there was none for a while; and whether none follows."""
         if self._waiting is None:  # never cancelled for the sake of a keep-alive: it may be on its way with a snapshot
             self._waiting = asyncio.create_task(subscriber.next(), name="events of a run")
             self._waiting.add_done_callback(lambda task: task.cancelled() or task.exception())  # nobody may be left
         done, _ = await asyncio.wait({self._waiting}, timeout=KEEP_ALIVE)
         if not done:
-            return NOTHING, False
+            return (NOTHING,), False
         waiting, self._waiting = self._waiting, None
         return event_of(waiting.result())
 
 
-def event_of(frame: bytes) -> tuple[bytes, bool]:
-    """Return a frame as a server-sent event, and whether none follows it."""
-    head = HEAD.match(frame)
+def event_of(frame: Frame) -> tuple[Iterator[bytes], bool]:
+    """Return the parts of a frame as a server-sent event, and whether none follows it."""
+    pieces = pieces_of(frame)
+    first = next(pieces)
+    head = HEAD.match(first)
     assert head is not None
     id = b"id: %s\n" % head["seq"] if head["seq"] else b""
     over = head["type"] in LAST or head["status"] in ENDED
-    return b"%sevent: %s\ndata: %s\n\n" % (id, head["type"], frame), over
+    begun = b"%sevent: %s\ndata: %s" % (id, head["type"], first)
+    return (part + b"\n\n" if last else part for part, last in with_last(chain((begun,), pieces))), over

@@ -13,13 +13,12 @@ import logging
 from collections.abc import Coroutine, Sequence
 from typing import Any, Literal, TypeAlias
 
-import orjson
-
 from agent.runtime.events import Event
 from agent.runtime.model import BlockDelta
 from agent.runtime.state import ExecutionState
 from conversations.hosting.markdown import MarkdownRun
 from conversations.hosting.outbox import EventFrame, Outbox
+from conversations.hosting.snapshot import PastSnapshots, Snapshot
 from conversations.hosting.tick import FlushTick
 
 logger = logging.getLogger("conversations.hosting")
@@ -90,7 +89,7 @@ class Channel:
     def snapshot(self, reader: Reader) -> None:
         """Give a reader the state of the run, and the HTML that goes with it."""
         self.flush(but=reader)  # the snapshot has what is held
-        reader.outbox.put(snapshot_frame(self.state), self.state.execution_id)
+        reader.outbox.put(Snapshot(self.state), self.state.execution_id)
         if reader.format == "html":
             if self._markdown is None:
                 self._markdown = MarkdownRun(self.state)
@@ -137,6 +136,7 @@ class EventHub:
 
     def __init__(self) -> None:
         self.tick = FlushTick()
+        self.past = PastSnapshots()
         self._channels: dict[str, Channel] = {}
         self._latest: dict[str, Channel] = {}
         self._readers: dict[str, set[Reader]] = {}
@@ -180,9 +180,10 @@ class EventHub:
 
     def tell(self, state: ExecutionState) -> None:
         """Give the readers of a conversation the state of a run that ended elsewhere."""
+        snapshot = self.past.of(state)
         for reader in self.readers(str(state.conversation_id)):
             if reader.wants(state.execution_id):
-                reader.outbox.put(snapshot_frame(state), state.execution_id)
+                reader.outbox.put(snapshot, state.execution_id)
 
     def add(self, reader: Reader) -> None:
         if live := self.live(reader.conversation_id):
@@ -195,16 +196,3 @@ class EventHub:
             readers.discard(reader)
             if not readers:
                 del self._readers[reader.conversation_id]
-
-
-def snapshot_frame(state: ExecutionState) -> bytes:
-    """Return the `snapshot` frame of a run."""
-    return orjson.dumps(
-        {
-            "type": "snapshot",
-            "executionId": state.execution_id,
-            "conversationId": state.conversation_id,
-            "seq": state.seq,
-            "state": state.to_wire(),
-        }
-    )

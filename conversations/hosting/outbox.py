@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from agent.runtime.events import Event, encode, encode_delta
 from agent.runtime.model import BlockDelta
+from conversations.hosting.snapshot import Frame, Snapshot
 
 LIMIT = 4 * 1024 * 1024
 ROOM = 64 * 1024
@@ -85,11 +86,11 @@ class EventFrame:
 
 @dataclass(slots=True)
 class Waiting:
-    """A frame in the queue: ready bytes or events; `own` if no other socket has the same frame."""
+    """A frame in the queue: ready, or events; `own` if no other socket has the same frame."""
 
     cost: int
     execution_id: str | None
-    content: bytes | EventFrame
+    content: Frame | EventFrame
     own: bool = False
 
 
@@ -113,9 +114,10 @@ class Outbox:
         self._replacing: set[str] = set()
         self._ended = False
 
-    def put(self, frame: bytes, execution_id: str | None = None) -> None:
+    def put(self, frame: Frame, execution_id: str | None = None) -> None:
         """Add a ready frame; one that belongs to an execution can be made good by a snapshot, the others are kept."""
-        self._add(Waiting(OVERHEAD + len(frame), execution_id, frame))
+        size = frame.weight(self._limit) if isinstance(frame, Snapshot) else len(frame)
+        self._add(Waiting(OVERHEAD + size, execution_id, frame))
 
     def put_events(self, frames: Sequence[EventFrame]) -> None:
         """Send events, or add them, merged into the one before where both are deltas of one block."""
@@ -144,7 +146,7 @@ class Outbox:
         self._wake.set()
         self._roomy.set()
 
-    async def next(self) -> bytes | None:
+    async def next(self) -> Frame | None:
         """Return the next frame, or None when the reader is owed snapshots (`replacing` tells of which runs)."""
         while not self._waiting:
             if self._ended:
@@ -159,7 +161,7 @@ class Outbox:
         else:
             self._kept -= item.cost
             self._roomy.set()
-        return item.content if isinstance(item.content, bytes) else item.content.encode()
+        return item.content.encode() if isinstance(item.content, EventFrame) else item.content
 
     @contextmanager
     def replacing(self) -> Iterator[set[str]]:
@@ -174,7 +176,7 @@ class Outbox:
             self._replacing = set()
 
     def _join(self, last: Waiting, frame: EventFrame) -> bool:
-        if isinstance(last.content, bytes) or not last.content.goes_on_in(frame):
+        if not isinstance(last.content, EventFrame) or not last.content.goes_on_in(frame):
             return False
         if not last.own:
             last.content, last.own = last.content.copy(), True

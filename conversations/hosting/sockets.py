@@ -1,21 +1,25 @@
 """Daphne's websocket, made to push back on both sides and to send without a detour.
 
 * Sending: a socket registers itself as Twisted's producer, so it knows when its write buffer is full. While nothing is
-  buffered a frame goes to the kernel at once; Twisted alone would wait for the next turn of the loop. While it
-  is full, only the latest of the client's pings is remembered to be answered, as RFC 6455 allows.
+  buffered a frame goes to the kernel at once; Twisted alone would wait for the next turn of the loop. A large message
+  goes in pieces, so that no more than one waits in the buffer. While that is full, only the latest of the client's
+  pings is remembered to be answered, as RFC 6455 allows.
 * Receiving: when `INBOUND_LIMIT` frames wait for a consumer, the transport stops reading.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import Any
 
 from autobahn.websocket.types import ConnectionDeny
 from daphne.ws_protocol import WebSocketProtocol
 
+from conversations.hosting.pieces import PIECE, with_last
+
 INBOUND_LIMIT = 64
-TEXT = 1
+CONTINUATION, TEXT = 0, 1
 
 
 class InboundQueue(asyncio.Queue[dict[str, Any]]):
@@ -35,6 +39,7 @@ class FlowControlProtocol(WebSocketProtocol):
 
     writable: asyncio.Event | None = None
     held = False
+    busy = False
     unanswered: bytes | None = None
     maxMessagePayloadSize: int
     maxFramePayloadSize: int
@@ -57,19 +62,35 @@ class FlowControlProtocol(WebSocketProtocol):
         self.transport.registerProducer(self, True)
 
     def offer(self, frame: bytes) -> bool:
-        """Send a text frame if the socket can be written to now; returns whether it was sent."""
+        """Send a text that is one piece if the socket can be written to now; returns whether it was sent."""
         if self.state != self.STATE_OPEN or self.writable is None or not self.writable.is_set():
+            return False
+        if self.busy or len(frame) > PIECE:
             return False
         self.sendFrame(opcode=TEXT, payload=frame)
         return True
 
-    async def write(self, frame: bytes) -> None:
-        """Send a text frame and wait until the socket can be written to again, without keeping the frame meanwhile."""
-        if self.state == self.STATE_OPEN:
-            self.sendFrame(opcode=TEXT, payload=frame)
-        del frame
-        if self.writable is not None:
+    async def write(self, pieces: Iterable[bytes]) -> None:
+        """Send a text in these pieces, each once the socket can be written to, and nothing that is offered meanwhile.
+
+        When the call is over, the socket can be written to again.
+        """
+        if self.writable is None:
+            return  # it was never opened
+        self.busy = True
+        try:
+            opcode = TEXT
+            for piece, last in with_last(pieces):
+                await self.writable.wait()
+                if self.state != self.STATE_OPEN:
+                    return
+                self.sendFrame(opcode=opcode, payload=piece, fin=last)
+                opcode = CONTINUATION
+                if not last:
+                    await asyncio.sleep(0)  # a reader who takes it all at once must not hold up the others
             await self.writable.wait()
+        finally:
+            self.busy = False
 
     def sendMessage(self, *args: Any, **options: Any) -> None:
         """Send a frame of any size: the limits of autobahn are meant for what comes in."""

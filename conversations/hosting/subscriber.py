@@ -14,9 +14,10 @@ from agent.runtime.exceptions import InvalidArgument, InvalidState
 from agent.runtime.state import ExecutionState
 from conversations.credentials import Credential
 from conversations.exceptions import Unauthorized
-from conversations.hosting.hub import Format, Reader, snapshot_frame
+from conversations.hosting.hub import Format, Reader
 from conversations.hosting.jobs import Found
 from conversations.hosting.outbox import Ended, Outbox
+from conversations.hosting.snapshot import Frame
 
 if TYPE_CHECKING:
     from conversations.hosting.host import ExecutionHost
@@ -62,7 +63,7 @@ class Subscriber:
         if self._cut_off is not None:
             asyncio.get_running_loop().call_later(PATIENCE, self._cut_off)
 
-    async def next(self) -> bytes:
+    async def next(self) -> Frame:
         """Return the next frame; snapshots for what was dropped are put in. Raises `Unauthorized` after `expire`."""
         while True:
             try:
@@ -160,6 +161,6 @@ class Subscriber:
             await self._show_past(found.state, reader.format)
 
     async def _show_past(self, state: ExecutionState, format: Format) -> None:
-        self.outbox.put(snapshot_frame(state), state.execution_id)
+        self.outbox.put(self.host.hub.past.of(state), state.execution_id)
         for frame in await self.host.render(state) if format == "html" else ():
             self.outbox.put(frame, state.execution_id)

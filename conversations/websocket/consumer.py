@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 from typing import Any, assert_never
 
 import orjson
@@ -22,6 +22,7 @@ from conversations.exceptions import RateLimited, Unauthorized
 from conversations.hosting.host import ExecutionHost
 from conversations.hosting.jobs import Found
 from conversations.hosting.setup import Begun, StartRequest
+from conversations.hosting.snapshot import pieces_of
 from conversations.hosting.subscriber import Subscriber
 from conversations.websocket import protocol
 from conversations.websocket.rate import TokenBucket
@@ -176,14 +177,14 @@ class LiveConsumer(AsyncWebsocketConsumer):
     def _put(self, frame: bytes) -> None:
         self.subscriber.outbox.put(frame)
 
-    async def _write(self, frame: bytes) -> None:
-        await self.send(text_data=frame.decode())
+    async def _write(self, pieces: Iterable[bytes]) -> None:
+        await self.send(text_data=b"".join(pieces).decode())
 
     async def _send_all(self) -> None:
         write = self.scope.get("par.write") or self._write
         try:
             while True:
-                await write(await self.subscriber.next())
+                await write(pieces_of(await self.subscriber.next()))
         except Unauthorized:
             await self.close(UNAUTHENTICATED)
         except Exception as error:

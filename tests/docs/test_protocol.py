@@ -19,7 +19,7 @@ from agent.runtime.tools import ToolContext, ToolDefinition, ToolInvocation
 from agent.runtime.values import FrozenDict
 from conversations.api.errors import STATUS
 from conversations.hosting.client_tools import call_frame
-from conversations.hosting.hub import snapshot_frame
+from conversations.hosting.snapshot import Snapshot
 from conversations.websocket import protocol
 from tests.docs.codes import FAILURES, REFUSALS
 
@@ -92,7 +92,7 @@ def test_each_event_is_on_the_page() -> None:
 def test_the_snapshot_of_the_page_can_be_read_back() -> None:
     (example,) = examples("snapshot")
     state = ExecutionState.from_wire(example["state"])
-    assert orjson.loads(snapshot_frame(state)) == example
+    assert orjson.loads(b"".join(Snapshot(state).pieces())) == example
     full = ExecutionState("e", blocks={0: StreamedBlock("text")}, message_id="m", tools={"c": ToolRun("t", {})})
     assert full.to_wire().keys() == example["state"].keys()
 

@@ -39,7 +39,7 @@ def holdings() -> dict[str, Any]:
 
 
 def unsent(connection: Any) -> int:
-    """Return the bytes in the write buffer of a websocket."""
+    """Return the bytes in the write buffer of a connection."""
     transport = getattr(connection, "transport", None)
     return 0 if transport is None else len(transport.dataBuffer) + sum(map(len, transport._tempDataBuffer))
 

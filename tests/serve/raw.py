@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from tests.site import Site
 
 ANSWER_WITHIN = 20.0
-TEXT, CLOSE = 0x1, 0x8
+CONTINUATION, TEXT, CLOSE = 0x0, 0x1, 0x8
 NARROW = 8 * 1024  # bytes that the kernel keeps for a client that does not read
 
 
@@ -22,6 +22,7 @@ class RawSocket:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
+        self.final = True  # whether the last frame was the end of its message
 
     async def send(self, data: bytes) -> None:
         self._writer.write(data)
@@ -33,13 +34,17 @@ class RawSocket:
         self._writer.write(data)
 
     async def texts(self, count: int) -> list[bytes]:
-        """Return the next text frames."""
+        """Return the next texts."""
         found: list[bytes] = []
+        text = b""
         async with asyncio.timeout(ANSWER_WITHIN):
             while len(found) < count:
                 opcode, payload = await self.frame()
-                if opcode == TEXT:
-                    found.append(payload)
+                if opcode in (TEXT, CONTINUATION):
+                    text += payload
+                    if self.final:
+                        found.append(text)
+                        text = b""
         return found
 
     async def frame(self) -> tuple[int, bytes]:
@@ -47,6 +52,7 @@ class RawSocket:
         opcode, length = await self._reader.readexactly(2)
         if length > 125:
             length = int.from_bytes(await self._reader.readexactly(2 if length == 126 else 8), "big")
+        self.final = bool(opcode & 0x80)
         return opcode & 0xF, await self._reader.readexactly(length)
 
     async def rest(self) -> bytes:

@@ -12,7 +12,8 @@ from agent.runtime import events as ev
 from agent.runtime.state import ExecutionState
 from agent.testing import Gate, calls, says
 from conversations.api.events import NOTHING, event_of
-from conversations.hosting.hub import snapshot_frame
+from conversations.hosting.pieces import PIECE
+from conversations.hosting.snapshot import Frame, Snapshot
 from conversations.models import ApiToken, User
 from tests.conversations.api.program import AGENT, HostedClient, Program, code, program, start_of
 from tests.docs.test_protocol import EXAMPLES, SAMPLES
@@ -24,24 +25,29 @@ def fields(event: bytes) -> dict[str, str]:
     return dict(line.split(": ", 1) for line in event.decode().splitlines() if line)  # type: ignore[misc]
 
 
+def whole(frame: Frame) -> tuple[bytes, bool]:
+    parts, over = event_of(frame)
+    return b"".join(parts), over
+
+
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: str(sample.type))
 def test_an_event_has_its_number_its_type_and_the_very_frame(sample: ev.Event) -> None:
     sample.execution_id, sample.seq = "e", 17
     frame = ev.encode(sample)
-    event, over = event_of(frame)
+    event, over = whole(frame)
     assert fields(event) == {"id": "17", "event": sample.type, "data": frame.decode()}
     assert over == isinstance(sample, ev.TERMINAL)
 
 
 def test_merged_deltas_have_the_number_of_the_last() -> None:
     frame = ev.encode_delta(ev.BlockDelta(0, "text", "b", "e", 9), 6, "ab")
-    assert fields(event_of(frame)[0])["id"] == "9"
+    assert fields(whole(frame)[0])["id"] == "9"
 
 
 @pytest.mark.parametrize("status", ["running", "waiting_input", "suspended", "completed", "failed", "cancelled"])
 def test_the_snapshot_of_a_run_that_has_ended_is_the_last_event(status: str) -> None:
     state = ExecutionState("e", "c", agent="a-b", seq=5, status=status)  # type: ignore[arg-type]
-    event, over = event_of(snapshot_frame(state))
+    event, over = whole(Snapshot(state))
     assert fields(event)["id"] == "5"
     assert over == state.ended
 
@@ -49,9 +55,18 @@ def test_the_snapshot_of_a_run_that_has_ended_is_the_last_event(status: str) -> 
 def test_frames_without_a_number_leave_the_last_one_as_it_is() -> None:
     (call,) = (orjson.dumps(orjson.loads(text)) for kind, text in EXAMPLES if kind == "client-tool-call")
     for frame in (call, b'{"type":"draining"}'):
-        event, over = event_of(frame)
+        event, over = whole(frame)
         assert "id" not in fields(event)
         assert not over
+
+
+def test_a_small_event_is_one_part_and_a_large_one_is_many() -> None:
+    (one,), _ = event_of(b'{"type":"draining"}')
+    assert one == b'event: draining\ndata: {"type":"draining"}\n\n'
+    frame = b'{"type":"block-delta","seq":3,"delta":"%s"}' % (b"x" * 5 * PIECE)
+    parts = list(event_of(frame)[0])
+    assert b"".join(parts) == b"id: 3\nevent: block-delta\ndata: %s\n\n" % frame
+    assert max(map(len, parts)) < 2 * PIECE
 
 
 @pytest.fixture

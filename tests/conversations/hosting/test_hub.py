@@ -16,6 +16,7 @@ from agent.runtime import events as ev
 from conversations.hosting import tick
 from conversations.hosting.hub import Channel, EventHub, Reader
 from conversations.hosting.outbox import Outbox
+from conversations.hosting.snapshot import pieces_of
 from conversations.hosting.subscriber import Subscriber
 
 SMALL = 700  # bytes of an outbox: two events
@@ -70,7 +71,7 @@ class Client:
         try:
             taking.send(None)
         except StopIteration as done:
-            self.receive(done.value)
+            self.receive(b"".join(pieces_of(done.value)))
             return True
         taking.close()
         return False
