@@ -153,7 +153,7 @@ def test_sessions_from_before_sign_ins_were_noted_are_found(user: User) -> None:
     store["nobody"] = "here"
     store.create()
     SignIn.objects.all().delete()
-    migration = import_module("conversations.migrations.0005_sign_ins")
+    migration = import_module("conversations.migrations.0006_sign_ins")
     migration.note_sessions(_CurrentApps, None)
     (session,) = open_sessions(user, key(client))
     assert (session.browser, session.began, session.is_this) == ("An unknown browser", None, True)

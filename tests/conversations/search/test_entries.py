@@ -214,7 +214,7 @@ def test_titles_of_nothing_are_no_entries(ada: User) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_the_migration_makes_what_was_said_before_findable() -> None:
-    before, after = [("conversations", "0004_tree")], [("conversations", "0006_search_fill")]
+    before, after = [("conversations", "0006_sign_ins")], [("conversations", "0008_search_fill")]
     MigrationExecutor(connection).migrate(before)
     try:
         ada = UserFactory.create()
