@@ -20,8 +20,10 @@ from django.utils import timezone
 
 from agent.governance import audit
 from agent.governance.audit import AuditEntry
+from conversations.attachments import prune_attachments
 from conversations.models import (
     LIVE,
+    Attachment,
     Conversation,
     Execution,
     ExecutionStatus,
@@ -34,8 +36,9 @@ from conversations.store import delete_conversation
 
 logger = logging.getLogger("conversations.retention")
 
-TEMPORARY, RETENTION = "temporary", "retention"
+TEMPORARY, RETENTION, UPLOADS = "temporary", "retention", "unused uploads"
 ANSWERS_KEPT = timedelta(days=1)  # how long an Idempotency-Key is remembered
+UPLOADS_KEPT = timedelta(days=1)  # how long a file may wait for the message that it belongs to
 UNDER_WAY = (*LIVE, ExecutionStatus.SUSPENDED)
 _BATCH = 200
 
@@ -51,7 +54,9 @@ class Pruning:
     def due(self) -> dict[str, int]:
         """Return how much of each kind is due; deletes nothing."""
         found = {reason: self._conversations(reason).count() for reason in (TEMPORARY, RETENTION)}
-        return found | {name: rows.count() for name, rows in self._expired().items()}
+        found |= {name: rows.count() for name, rows in self._expired().items()}
+        waiting = Attachment.objects.filter(conversations=None, created_at__lt=self.now - UPLOADS_KEPT)
+        return found | {UPLOADS: waiting.count()}
 
     def steps(self) -> Iterator[None]:
         """Delete what is due; each step is one short transaction. What cannot be deleted is logged and left."""
@@ -66,6 +71,9 @@ class Pruning:
                 rows.model._default_manager.filter(pk__in=expired).delete()
                 self.counts[name] += len(expired)
                 yield
+        if uploads := prune_attachments(self.now - UPLOADS_KEPT):
+            self.counts[UPLOADS] += uploads
+        yield
 
     def _conversations(self, reason: str) -> QuerySet[Conversation]:
         """Return the conversations that are to go for this reason, and not for one before it."""

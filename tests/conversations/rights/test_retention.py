@@ -17,8 +17,10 @@ from pytest_django import Settings
 
 from agent.models import AuditRecord
 from agent.runtime.ids import uuid7
+from conversations.attachments import keep, read_file
 from conversations.hosting.pruning import prune_once
 from conversations.models import (
+    Attachment,
     Conversation,
     ExecutionStatus,
     IdempotentRequest,
@@ -156,6 +158,16 @@ def test_what_has_expired_goes(make: Callable[[User], None], counts: dict[str, i
     make(UserFactory.create())
     assert prune().counts == counts
     assert prune().counts == {}
+
+
+def test_an_upload_that_nobody_sent_goes_after_a_day() -> None:
+    user = UserFactory.create()
+    for name, age in (("old", timedelta(days=2)), ("young", timedelta(hours=1))):
+        kept_file = keep(user, read_file(name.encode(), f"{name}.txt"))
+        Attachment.objects.filter(pk=kept_file.pk).update(created_at=NOW - age)
+    assert Pruning(NOW).due()["unused uploads"] == 1
+    assert prune().counts == {"unused uploads": 1}
+    assert Attachment.objects.get().name == "young.txt"
 
 
 def test_what_is_in_use_stays() -> None:
