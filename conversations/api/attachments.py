@@ -68,10 +68,11 @@ async def upload_attachment(
         raise UnsupportedMediaType(NO_BODY)
     user = credential(request).user
     await in_database(request, check_room, user, 0)
-    data = await asyncio.to_thread(_read_body, request)
     host = find_host(request)
-    file = await (host.file_reader if host is not None else FileReader()).read(data, name)
-    digest = hashlib.sha256(f"POST {request.get_full_path()}\n".encode("utf-8", "replace") + data).hexdigest()
+    reader = host.file_reader if host is not None else FileReader()
+    file = await reader.read(user.pk, lambda: _read_body(request), name)
+    wanted = f"POST {request.get_full_path()}\n{file.sent}"
+    digest = hashlib.sha256(wanted.encode("utf-8", "replace")).hexdigest()
     try:
         return await once(request, idempotency_key, lambda: _kept(user, file), status=201, digest=digest)
     except Exception:

@@ -26,7 +26,7 @@ from conversations.exceptions import UnfitAttachment
 MAX_PIXELS = 50_000_000
 MAX_PAGES = 500
 MAX_CHARACTERS = 400_000
-PDF_SECONDS = 20
+PDF_SECONDS = 10
 SMALLER = 2576  # pixels of a side; no model looks closer
 
 _FORMATS = {"image/png": "PNG", "image/jpeg": "JPEG", "image/gif": "GIF", "image/webp": "WEBP"}
@@ -36,12 +36,16 @@ _TEXT_CONTROLS = frozenset("\t\n\r\f\x0b\x1b")
 
 @dataclass(frozen=True, slots=True)
 class ReadFile:
-    """A file that may be attached: what it is, and the bytes that are kept of it."""
+    """A file that may be attached: what it is, and the bytes that are kept of it.
+
+    `sent` is the digest of those that came: a large picture is kept smaller.
+    """
 
     name: str
     media_type: str
     data: bytes
     digest: str
+    sent: str
     width: int | None = None
     height: int | None = None
     pages: int | None = None
@@ -56,21 +60,20 @@ def read_file(data: bytes, name: str) -> ReadFile:
     """Return what is in a file; takes seconds at worst. Raises `UnfitAttachment`."""
     if not data:
         raise UnfitAttachment("it is empty")
+    sent = _digest(data)
     if (seen := look(data)) is not None:
-        return _picture(data, name, *seen)
+        return _picture(data, sent, name, *seen)
     if data.lstrip()[:5] == b"%PDF-":
         pages, text = _pdf(data)
-        return ReadFile(
-            clean_name(name, "document.pdf"), "application/pdf", data, _digest(data), pages=pages, text=text
-        )
-    return ReadFile(clean_name(name, "text.txt"), "text/plain", data, _digest(data), text=_text(data))
+        return ReadFile(clean_name(name, "document.pdf"), "application/pdf", data, sent, sent, pages=pages, text=text)
+    return ReadFile(clean_name(name, "text.txt"), "text/plain", data, sent, sent, text=_text(data))
 
 
 def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _picture(data: bytes, name: str, media_type: str, size: tuple[int, int]) -> ReadFile:
+def _picture(data: bytes, sent: str, name: str, media_type: str, size: tuple[int, int]) -> ReadFile:
     _check_pixels(*size)
     try:
         with Image.open(io.BytesIO(data), formats=[_FORMATS[media_type]]) as checked:
@@ -85,7 +88,7 @@ def _picture(data: bytes, name: str, media_type: str, size: tuple[int, int]) -> 
     except (OSError, SyntaxError, ValueError, EOFError, Image.DecompressionBombError) as error:
         raise UnfitAttachment("the picture is damaged") from error
     name = clean_name(name, f"picture.{_ENDINGS[media_type]}")
-    return ReadFile(name, media_type, data, _digest(data), *size)
+    return ReadFile(name, media_type, data, _digest(data), sent, *size)
 
 
 def _check_pixels(width: int, height: int) -> None:
@@ -115,7 +118,7 @@ def _pdf(data: bytes) -> tuple[int, str]:
     limits = [str(limit) for limit in (PDF_SECONDS, MAX_PAGES, MAX_CHARACTERS)]
     try:
         done = subprocess.run(  # noqa: S603  nothing in it comes from outside
-            [*program, *limits], input=data, capture_output=True, env={}, timeout=2 * PDF_SECONDS, check=False
+            [*program, *limits], input=data, capture_output=True, env={}, timeout=6 * PDF_SECONDS, check=False
         )
         found = json.loads(done.stdout)
     except subprocess.TimeoutExpired:

@@ -26,7 +26,8 @@ class WholeFileStorage(FileSystemStorage):
 
     def _save(self, name: str, content: Any) -> str:
         target = Path(self.path(name))
-        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for directory in (*reversed(target.parents), target.parent):
+            directory.mkdir(mode=0o700, exist_ok=True)
         handle, temporary = tempfile.mkstemp(prefix=".", dir=target.parent)  # with mode 0600
         try:
             with os.fdopen(handle, "wb") as file:

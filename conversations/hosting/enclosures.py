@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from base64 import b64decode, b64encode
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from uuid import UUID
+from weakref import WeakValueDictionary
 
 from agent.providers.images import MAX_BYTES, UnfitPicture, checked
 from agent.runtime.cancellation import CancelSignal
@@ -43,19 +44,26 @@ READ_AT_ONCE = 2
 
 
 class FileReader:
-    """Reads files that people send, a few at a time: pictures take memory, and PDFs a process."""
+    """Reads files that people send: a few at a time, because pictures take memory, and PDFs a process; for each person
+    one at a time, so that nobody holds up the others."""
 
     def __init__(self) -> None:
         self._turn = asyncio.Semaphore(READ_AT_ONCE)
+        self._people: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
 
-    async def read(self, data: bytes, name: str = "") -> ReadFile:
-        """Return what is in a file, whose content is in the storage then; raises `UnfitAttachment`."""
-        async with self._turn:
-            return await asyncio.to_thread(_read, data, name)
+    async def read(self, user_id: int, load: Callable[[], bytes], name: str = "") -> ReadFile:
+        """Return what is in a file, whose content is in the storage then; `load` is called when its turn has come.
+
+        Raises `UnfitAttachment`, and what `load` raises.
+        """
+        mine = self._people.get(user_id) or asyncio.Lock()
+        self._people[user_id] = mine
+        async with mine, self._turn:
+            return await asyncio.to_thread(_read, load, name)
 
 
-def _read(data: bytes, name: str) -> ReadFile:
-    file = read_file(data, name)
+def _read(load: Callable[[], bytes], name: str) -> ReadFile:
+    file = read_file(load(), name)
     write(file.digest, file.data)
     return file
 
@@ -89,7 +97,7 @@ async def enclosed(blocks: Sequence[Given], user: User, reader: FileReader, exec
                     stored.append(block_of(known[block.attachment_id]))
                 case ImageBlock():
                     assert isinstance(block.source, Base64Source)
-                    file = await _read_picture(block.source, reader)
+                    file = await _read_picture(user, block.source, reader)
                     row = await executor.run(keep, user, file, bounded=False)
                     found.made.append(row.pk)
                     stored.append(block_of(row))
@@ -102,9 +110,9 @@ async def enclosed(blocks: Sequence[Given], user: User, reader: FileReader, exec
     return found
 
 
-async def _read_picture(source: Base64Source, reader: FileReader) -> ReadFile:
+async def _read_picture(user: User, source: Base64Source, reader: FileReader) -> ReadFile:
     try:
-        return await reader.read(b64decode(source.data))
+        return await reader.read(user.pk, lambda: b64decode(source.data))
     except UnfitAttachment as error:
         raise InvalidArgument(f"the picture cannot be shown to a model: {error}") from None
 

@@ -80,7 +80,7 @@ def test_a_pdf_that_inflates_without_end_takes_bounded_time_and_memory() -> None
     began = time.monotonic()
     with pytest.raises(UnfitAttachment):
         read_file(bomb, "bomb.pdf")
-    assert time.monotonic() - began < 3 * reading.PDF_SECONDS
+    assert time.monotonic() - began < 9 * reading.PDF_SECONDS
 
 
 def test_a_pdf_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
