@@ -80,7 +80,7 @@ class ShareLink(models.Model):
     @classmethod
     def find(cls, token: str) -> ShareLink | None:
         """Return what the link with this secret part leads to, unless it is over or its owner's account closed."""
-        rows = cls.objects.live().light().select_related("conversation__agent")
+        rows = cls.objects.live().light().select_related("conversation__agent", "owner")
         return rows.filter(digest=digest(token), owner__is_active=True).first()
 
     @property

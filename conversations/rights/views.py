@@ -13,6 +13,7 @@ from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import AnonymousUser
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
@@ -22,6 +23,7 @@ from conversations.hosting.leaving import stop_runs
 from conversations.models import Conversation, User
 from conversations.rights import deletion, sign_ins
 from conversations.rights.forms import CloseAccountForm, DeleteConversationsForm, TokenForm
+from conversations.sharing import shares_of, uuid_of
 
 
 @require_safe
@@ -134,6 +136,8 @@ def _page(
         "tokens": user.api_tokens.filter(revoked_at=None),
         "token_form": token_form or TokenForm(user),
         "delete_form": delete_form or DeleteConversationsForm(),
+        "shares": shares_of(user, before=uuid_of(request.GET.get("shares", ""))),
+        "back": reverse("account-data"),
         "sessions": sign_ins.open_sessions(user, request.session.session_key),
     }
     return render(request, "account/data.html", context, status=status)

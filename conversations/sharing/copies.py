@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from django.db import transaction
+
 from agent.models import AgentProfile
 from agent.runtime.messages import AgentMessage
+from conversations.attachments import copied_messages
 from conversations.models import Conversation, ShareLink, User
 from conversations.sharing.redaction import said_messages, shared_messages
 from conversations.sharing.snapshots import turns
@@ -16,16 +19,17 @@ def copy_share(user: User, share: ShareLink) -> Conversation:
     """Make a conversation of the shared messages, without tools, one revision for each turn.
 
     It goes on with the same agent, if the person may use it, else with their usual one. Raises `AgentNotFound` where
-    there is none for them, and `CorruptRevision`.
+    there is none for them, `CorruptRevision`, and `AttachmentMissing` for a picture that is not there any more.
     """
     said = said_messages(shared_messages(load_context(share.conversation, share.revision).messages))
-    return plant_tree(
-        user,
-        agent_for(user, share),
-        _nodes(turns(said)),
-        title=share.title or None,
-        title_by_person=share.conversation.title_by_person,
-    )
+    with transaction.atomic():
+        return plant_tree(
+            user,
+            agent_for(user, share),
+            _nodes(turns(copied_messages(user, share.owner, said))),
+            title=share.title or None,
+            title_by_person=share.conversation.title_by_person,
+        )
 
 
 def agent_for(user: User, share: ShareLink) -> AgentProfile:

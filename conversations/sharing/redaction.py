@@ -1,7 +1,8 @@
 """What of a conversation may be seen by others. Page, title and copy all go through `shared_messages`.
 
 What is kept is listed, and nothing else passes: what a person and the agent said to one another, pictures, and of a
-tool call its name and how it ended. Ids are new ones, for an imported message has that of another place.
+tool call its name and how it ended. Ids are new ones, for an imported message has that of another place; a picture that
+is an attachment keeps its own, under which `shared_picture` finds it.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from agent.runtime.messages import (
     ToolCallBlock,
     ToolResultBlock,
 )
+from conversations.attachments import picture_of, quoted_file
 
 PICTURE = "[picture]"  # one by address: the address may hold a key
+FILE = "[file]"
 
 
 def shared_messages(messages: Iterable[AgentMessage]) -> tuple[AgentMessage, ...]:
@@ -46,11 +49,10 @@ def _shared(blocks: Iterable[Block], calls: dict[str, str]) -> Iterator[Block]:
     for block in blocks:
         match block:
             case TextBlock():
-                yield TextBlock(text=block.text)
-            case ImageBlock(source=Base64Source()):
-                yield block
+                yield TextBlock(text=block.text if quoted_file(block.text) is None else FILE)
             case ImageBlock():
-                yield TextBlock(text=PICTURE)
+                known = isinstance(block.source, Base64Source) or picture_of(block) is not None
+                yield block if known else TextBlock(text=PICTURE)
             case ToolCallBlock():
                 calls[block.call_id] = call_id = f"shared-call-{len(calls) + 1}"
                 yield ToolCallBlock(call_id=call_id, name=block.name, input={})

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 from agent.runtime.messages import AgentMessage
-from conversations.models import ShareLink
+from conversations.attachments import pictures_in
+from conversations.models import Attachment, ShareLink
 from conversations.sharing.redaction import shared_messages
+from conversations.sources import Sources
 from conversations.store import load_context
 from conversations.transcript import Entry, history
 
@@ -31,14 +34,25 @@ class SnapshotPage:
         return self.number + 1 if self.number < self.count else None
 
 
-def snapshot_page(share: ShareLink, wanted: str) -> SnapshotPage:
-    """Return the page that an address asks for, the first for nonsense; with two queries. Raises `CorruptRevision`."""
+def snapshot_page(share: ShareLink, wanted: str, base: str) -> SnapshotPage:
+    """Return the page that an address asks for, the first for nonsense; with two queries. Raises `CorruptRevision`.
+
+    The pictures are below `base`.
+    """
     pages = split(shared_messages(load_context(share.conversation, share.revision).messages))
     number = int(wanted) if wanted.isascii() and wanted.isdigit() and len(wanted) < 7 else 1
     number = max(1, min(number, len(pages)))
     messages = pages[number - 1]
-    shown = history(messages, share.conversation.agent.name, limit=len(messages))
+    shown = history(messages, share.conversation.agent.name, limit=len(messages), sources=Sources(base))
     return SnapshotPage(shown.entries, number, len(pages))
+
+
+def shared_picture(share: ShareLink, id: UUID) -> Attachment | None:
+    """Return an attachment that is a picture of the snapshot, with three queries; None for all else."""
+    if id not in pictures_in(shared_messages(load_context(share.conversation, share.revision).messages)):
+        return None
+    found = Attachment.objects.filter(pk=id, owner_id=share.owner_id).first()
+    return found if found is not None and found.is_picture else None
 
 
 def turns(messages: Sequence[AgentMessage]) -> list[tuple[AgentMessage, ...]]:

@@ -24,13 +24,16 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from agent.runtime.exceptions import InvalidArgument, InvalidState
 from agent.runtime.messages import Value
+from conversations.api.attachments import locked_down
 from conversations.api.idempotency import done_once
 from conversations.api.throttling import take
-from conversations.exceptions import AgentNotFound, ConversationNotFound, RateLimited, ShareNotFound
+from conversations.attachments import open_bytes
+from conversations.exceptions import AgentNotFound, AttachmentMissing, ConversationNotFound, RateLimited, ShareNotFound
 from conversations.models import Conversation, ShareLink, User
 from conversations.sharing import links
 from conversations.sharing.copies import agent_for, copy_share
-from conversations.sharing.snapshots import snapshot_page
+from conversations.sharing.pictures import bare_picture
+from conversations.sharing.snapshots import shared_picture, snapshot_page
 from conversations.store import owned_conversation
 from conversations.words import sentence
 
@@ -58,8 +61,27 @@ def shared(request: HttpRequest, token: str) -> HttpResponse:
     share = ShareLink.find(token)
     if share is None:
         return _gone()
-    page = snapshot_page(share, request.GET.get("page", ""))
+    page = snapshot_page(share, request.GET.get("page", ""), f"/s/{token}")
     return _still("share/page.html", {"share": share, "page": page, "token": token})
+
+
+@require_safe
+@never_cache
+def picture(request: HttpRequest, token: str, pk: UUID) -> HttpResponse:
+    """Send a picture of a snapshot, without its name and without what a camera wrote into it."""
+    share = ShareLink.find(token)
+    attachment = None if share is None else shared_picture(share, pk)
+    if attachment is None:
+        return _gone()
+    try:
+        data = bare_picture(open_bytes(attachment), attachment.media_type)
+    except AttachmentMissing:
+        return _gone()
+    response = _hidden(HttpResponse(data, content_type=attachment.media_type))
+    locked_down(response)
+    response["Content-Disposition"] = "attachment"
+    response["Referrer-Policy"] = "no-referrer"
+    return response
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -78,7 +100,7 @@ def copy(request: HttpRequest, token: str) -> HttpResponse:
     if request.method == "POST" and agent is not None:
         try:
             body = _once(request, f"copy {share.pk}", lambda: _Copied(conversation_id=copy_share(user, share).pk))
-        except RateLimited as error:
+        except (AttachmentMissing, RateLimited) as error:
             messages.error(request, sentence(error.code, error.message))
         else:
             return redirect("conversation", pk=_Copied.model_validate_json(body).conversation_id)

@@ -16,11 +16,11 @@ from django.test import Client, RequestFactory
 from django.utils import timezone
 
 from agent.models import AgentProfile
-from agent.runtime.messages import TextBlock
+from agent.runtime.messages import ReasoningBlock, TextBlock
 from conversations import sharing, store
 from conversations.models import Conversation, RevisionKind, ShareLink, User
 from conversations.sharing.snapshots import PAGE
-from tests.conversations.sharing.talk import PIXEL, SECRET, answered, called, everything, go_on, said, talk
+from tests.conversations.sharing.talk import PIXEL, SECRET, answered, called, everything, go_on, message, said, talk
 from tests.factories import AgentProfileFactory, UserFactory
 from tests.pages import body
 
@@ -177,7 +177,7 @@ def test_a_long_conversation_is_paged_by_turns(client: Client, owner: User, djan
 
 
 def test_a_snapshot_without_anything_to_show_says_so(client: Client, owner: User) -> None:
-    _, address = share(talk(owner, called()[1:]))
+    _, address = share(talk(owner, (message("assistant", ReasoningBlock(text=SECRET)),)))
     assert "nothing in it that could be shown" in body(client, address)
 
 
