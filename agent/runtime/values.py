@@ -63,12 +63,13 @@ def clean_text(text: str) -> str:
     return text if text.isascii() and "\x00" not in text else _UNSTORABLE.sub("\ufffd", text)
 
 
-def read_json(data: str | bytes, *, most: int = MAX_PARTS) -> Any:
+def read_json(data: str | bytes, *, most: int | None = None) -> Any:
     """Return the JSON that somebody sent; raises `ValueError` for what is none and for more than `most` parts.
 
     Parts are the commas and opening brackets outside of texts. They are counted first: a megabyte of `[],[],…` takes
     a second to build and to check, in which the process does nothing else.
     """
+    most = MAX_PARTS if most is None else most
     raw = data.encode("utf-8", "replace") if isinstance(data, str) else data
     if _parts(raw) > most and _parts(_outside_texts(raw, most)) > most:
         raise ValueError(f"JSON of more than {most} parts")

@@ -62,6 +62,14 @@ SHARE: dict[str, Any] = {
 _AMOUNT = {"unpricedCalls": 0, "cachedTokens": 1000, "outputTokens": 90, "reasoningTokens": 0}
 
 EXAMPLES: dict[str, dict[str, Any]] = {
+    "Imported": {
+        "created": 1,
+        "updated": 0,
+        "unchanged": 2,
+        "empty": 0,
+        "conversations": [CONVERSATION],
+        "modelStatesDropped": 0,
+    },
     "StartBody": {"agent": "demo", "input": [{"type": "text", "text": "Hello"}]},
     "AttachmentRow": {
         "attachmentId": ATTACHMENT,

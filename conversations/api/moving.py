@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from ninja import Query, Router
 from conversations.api import schemas
 from conversations.api.auth import SessionOrBearer, credential
 from conversations.api.idempotency import IdempotencyKey, first_answer, once
+from conversations.api.serving import body_of
 from conversations.exceptions import RateLimited
 from conversations.models import User
 from conversations.moving import Export, Form, Imported, Upload, export_all, export_one, import_file
@@ -93,7 +95,7 @@ async def import_conversations(
     of the one that goes on with conversations whose own you have not. The same file again changes nothing.
     """
     user, largest = credential(request).user, settings.PAR.max_import_bytes
-    with await sync_to_async(Upload.of)(request, largest) as upload:
+    with await asyncio.to_thread(Upload.of, body_of(request), largest) as upload:
         digest = hashlib.sha256(f"{request.get_full_path()}\n{upload.digest}".encode()).hexdigest()
         if (seen := await first_answer(request, idempotency_key, digest)) is not None:
             return seen

@@ -47,11 +47,11 @@ class Archive:
         target: Any = self._sink
         self._zip = zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED)
 
-    def add(self, name: str, text: Iterator[str]) -> Iterator[bytes]:
-        """Add a text file; yields what can be sent so far."""
+    def add(self, name: str, content: bytes) -> Iterator[bytes]:
+        """Add a file; yields what can be sent so far."""
         with self._zip.open(name, "w") as entry:
-            for piece in text:
-                entry.write(piece.encode())
+            for at in range(0, len(content), _PIECE):
+                entry.write(content[at : at + _PIECE])
                 yield self._sink.take()
         yield self._sink.take()
 

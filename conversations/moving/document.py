@@ -42,6 +42,15 @@ class RevisionDocument(Value):
     seal: Annotated[str, StringConstraints(max_length=200)] | None = None
 
 
+class AttachmentDocument(Value):
+    """A file that messages mention by its id; `data` is its content in base64, null where it could not be read."""
+
+    attachment_id: UUID
+    name: Annotated[Text, StringConstraints(max_length=1024)]
+    media_type: Annotated[Text, StringConstraints(max_length=256)]
+    data: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9+/]*={0,2}$")] | None
+
+
 class ConversationDocument(Value):
     """A conversation with its whole tree, parents before children.
 
@@ -62,6 +71,7 @@ class ConversationDocument(Value):
     updated_at: AwareDatetime
     head: UUID | None
     revisions: tuple[RevisionDocument, ...]
+    attachments: tuple[AttachmentDocument, ...] = ()
     unsaved_turns: tuple[JsonObject, ...] = ()
 
 

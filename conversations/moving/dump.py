@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from tempfile import SpooledTemporaryFile
 from typing import Any
@@ -10,8 +11,9 @@ from uuid import UUID
 import orjson
 from django.utils import timezone
 
-from conversations.exceptions import ConversationNotFound, CorruptRevision
-from conversations.models import Conversation, Execution, ExecutionStatus, Revision
+from conversations.attachments import open_bytes
+from conversations.exceptions import AttachmentMissing, ConversationNotFound, CorruptRevision
+from conversations.models import Attachment, Conversation, Execution, ExecutionStatus, Revision
 from conversations.moving.document import RevisionDocument, beginning
 from conversations.moving.seals import Trail, seal
 
@@ -27,7 +29,7 @@ def dump(conversations: Iterable[Conversation], *, strict: bool = False) -> Iter
     """Yield a JSON file of these conversations, which come with `agent` and `head`.
 
     Each is read to its end before the file goes on. One that cannot be read is named in `damaged` and costs no other;
-    with `strict` it raises `CorruptRevision` or `AttachmentMissing` instead. One that is deleted meanwhile is left out.
+    with `strict` it raises `CorruptRevision` instead. One that is deleted meanwhile is left out.
     """
     yield _json(beginning(timezone.now()))[:-1] + b',"conversations":['
     first, damaged = True, []
@@ -59,6 +61,9 @@ def _conversation(conversation: Conversation) -> Iterator[bytes]:
         yield (b"," if at else b"") + _json(document.to_wire())
     if not found:
         raise ConversationNotFound(f"conversation {str(conversation.pk)!r} was deleted")
+    yield b'],"attachments":['
+    for at, attachment in enumerate(Attachment.objects.filter(conversations=conversation).order_by("pk")):
+        yield (b"," if at else b"") + _json(_attachment(attachment))
     yield b'],"unsavedTurns":['
     for at, turn in enumerate(_unsaved(conversation)):
         yield (b"," if at else b"") + _json(turn)
@@ -115,6 +120,14 @@ def _document(row: Revision, names: dict[int | None, UUID | None]) -> RevisionDo
             "createdAt": row.created_at,
         }
     )
+
+
+def _attachment(row: Attachment) -> dict[str, Any]:
+    try:
+        data = b64encode(open_bytes(row)).decode()
+    except AttachmentMissing:
+        data = None
+    return {"attachmentId": row.pk, "name": row.name, "mediaType": row.media_type, "data": data}
 
 
 def _unsaved(conversation: Conversation) -> Iterator[dict[str, Any]]:

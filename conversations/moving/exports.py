@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -12,8 +13,9 @@ from uuid import UUID
 from django.utils import timezone
 
 from conversations import store
-from conversations.exceptions import ConversationNotFound
-from conversations.models import Conversation, User
+from conversations.attachments import open_bytes
+from conversations.exceptions import AttachmentMissing, ConversationNotFound
+from conversations.models import Attachment, Conversation, User
 from conversations.moving.archives import Archive
 from conversations.moving.dump import PIECE, UNREADABLE, dump
 from conversations.moving.printed import page_of
@@ -97,9 +99,19 @@ def _archived(user: User, form: Form) -> Iterator[bytes]:
         except UNREADABLE as error:
             text = f"This conversation cannot be read: {error.message}\n"
         date, title = f"{conversation.created_at:%Y-%m-%d}", file_name(conversation.title)
-        name = f"{date} {title} ({conversation.pk.hex[-8:]}).{_ENDINGS[form]}"
-        yield from archive.add(name, iter([text]))
+        name = f"{date} {title} ({conversation.pk.hex[-8:]})"
+        yield from archive.add(f"{name}.{_ENDINGS[form]}", text.encode())
+        for attachment in Attachment.objects.filter(conversations=conversation).order_by("pk"):
+            with suppress(AttachmentMissing):
+                yield from archive.add(f"{name}/{_name_of(attachment)}", open_bytes(attachment))
     yield archive.end()
+
+
+def _name_of(attachment: Attachment) -> str:
+    stem, dot, ending = attachment.name.rpartition(".")
+    if not dot:
+        stem, ending = ending, ""
+    return f"{file_name(stem)} ({attachment.pk.hex[-8:]}){dot}{file_name(ending) if ending else ''}"
 
 
 def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:

@@ -79,6 +79,8 @@ def import_file(user: User, file: IO[bytes], *, largest: int, agent: str | None 
 
 
 def _plant(planter: Planter, group: Sequence[Incoming]) -> list[Planted]:
+    for incoming in group:
+        planter.prepare(incoming)
     try:
         with transaction.atomic():
             return [planter.plant(incoming) for incoming in group]

@@ -13,6 +13,7 @@ from agent.runtime.messages import AgentMessage, ModelContext
 from agent.runtime.values import clean_text
 from conversations.exceptions import ImportInvalid
 from conversations.models import TITLE_LENGTH
+from conversations.moving.enclosures import Enclosure
 from conversations.moving.faults import member
 
 MOST_ID = 100
@@ -59,6 +60,7 @@ class Incoming:
     archived: bool = False
     temporary: bool = False
     tags: tuple[str, ...] = ()
+    attachments: tuple[Enclosure, ...] = ()
     version: int = 0
     dropped: int = 0
 

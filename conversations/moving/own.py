@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import binascii
+from base64 import b64decode
+from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
@@ -9,8 +12,10 @@ from pydantic import ValidationError
 
 from agent.runtime.exceptions import InvalidArgument
 from agent.runtime.messages import AgentMessage
+from conversations.attachments import pictures_in
 from conversations.exceptions import ImportInvalid
 from conversations.moving.document import ConversationDocument, RevisionDocument
+from conversations.moving.enclosures import Enclosure
 from conversations.moving.faults import first_fault, member
 from conversations.moving.incoming import MOST_MESSAGES, NOTHING_KEPT, Incoming, Node
 from conversations.moving.seals import Trail, is_sealed
@@ -31,6 +36,7 @@ def read_own(value: Any, place: str) -> Incoming:
         raise ImportInvalid(place, "JSON nested too deep") from error
     if sum(len(each.messages) for each in document.revisions) > MOST_MESSAGES:
         raise ImportInvalid(place, f"more than {MOST_MESSAGES} messages in one conversation")
+    _check_pictures(document, place)
     tree = _Tree(document, place)
     nodes, dropped = tree.nodes()
     above = {each.revision_id: each.parent for each in document.revisions}
@@ -54,9 +60,33 @@ def read_own(value: Any, place: str) -> Incoming:
         nodes=nodes,
         head=None if document.head is None else str(document.head),
         trunk=frozenset(trunk),
+        attachments=tuple(_enclosures(document, place)),
         version=document.version,
         dropped=dropped,
     )
+
+
+def _enclosures(document: ConversationDocument, place: str) -> Iterator[Enclosure]:
+    for at, each in enumerate(document.attachments):
+        here = member(place, "attachments", at)
+        try:
+            data = None if each.data is None else b64decode(each.data, validate=True)
+        except binascii.Error:
+            raise ImportInvalid(member(here, "data"), "this is no base64") from None
+        yield Enclosure(each.attachment_id, each.name, data, here)
+
+
+def _check_pictures(document: ConversationDocument, place: str) -> None:
+    """Check that each picture is in the file: the ids of attachments mean something in this file only."""
+    there: set[UUID] = set()
+    for at, attachment in enumerate(document.attachments):
+        if attachment.attachment_id in there:
+            raise ImportInvalid(member(place, "attachments", at, "attachmentId"), "this id is there twice")
+        there.add(attachment.attachment_id)
+    for at, revision in enumerate(document.revisions):
+        if lost := pictures_in(revision.messages) - there:
+            here = member(place, "revisions", at)
+            raise ImportInvalid(here, f"the attachment {str(min(lost))!r} is not in the file")
 
 
 class _Tree:

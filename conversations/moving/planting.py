@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 from uuid import UUID
 
 from django.db.models import Q
 
 from agent.models import AgentProfile
+from agent.runtime.messages import AgentMessage
 from conversations.exceptions import AgentNotFound
 from conversations.models import LIVE, Conversation, Execution, Revision, RevisionKind, User
+from conversations.moving.enclosures import Enclosures, with_ids
 from conversations.moving.incoming import Incoming, Node
 from conversations.moving.names import revision_name
 from conversations.store import title_of, trees
 from conversations.store.revisions import advance
+
+Ids: TypeAlias = Mapping[UUID, UUID | str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,7 @@ class Planter:
 
     def __init__(self, user: User, agent: str | None) -> None:
         self._user = user
+        self._enclosures = Enclosures(user)
         self._agents = {each.slug: each for each in AgentProfile.objects.visible_to(user)}
         if agent is not None and agent not in self._agents:
             raise AgentNotFound(f"there is no agent {agent!r}")
@@ -38,35 +44,54 @@ class Planter:
         self._agent = self._agents[agent] if agent is not None else default
 
     def check(self, incoming: Incoming) -> None:
-        """Raise `AgentNotFound` if nobody could go on with a conversation."""
+        """Raise `AgentNotFound` if nobody could go on with a conversation, `ImportInvalid` for a file in it."""
         self._agent_of(incoming)
+        if incoming.attachments and self._brings_news(incoming):
+            self._enclosures.check(incoming.attachments, _messages(incoming.nodes))
+
+    def prepare(self, incoming: Incoming) -> None:
+        """Do what needs no transaction."""
+        if incoming.attachments and self._brings_news(incoming):
+            self._enclosures.write(incoming.attachments)
 
     def plant(self, incoming: Incoming) -> Planted:
         """Make a conversation, or add to the one that it became before what is new; part of a transaction.
 
         The head moves on where the person did not: it was left where the last import put it, and nothing stands below.
         """
-        there = Q(external_id=incoming.external_id)
-        if incoming.original is not None:
-            there |= Q(pk=incoming.original)
-        found = list(Conversation.objects.filter(there, owner=self._user).select_related("head"))
-        if not found:
+        existing = self._existing(incoming)
+        if existing is None:
             return Planted(self._create(incoming).pk, "created")
-        existing = next((each for each in found if each.pk == incoming.original), found[0])
         if not _news(incoming, self._names(incoming, existing)):
             return Planted(existing.pk, "unchanged")
         existing = Conversation.objects.select_for_update(of=("self",)).select_related("head").get(pk=existing.pk)
         self._add(incoming, existing)
         return Planted(existing.pk, "updated")
 
+    def _existing(self, incoming: Incoming) -> Conversation | None:
+        """Return what a conversation became before: the original rather than a copy."""
+        there = Q(external_id=incoming.external_id)
+        if incoming.original is not None:
+            there |= Q(pk=incoming.original)
+        found = list(Conversation.objects.filter(there, owner=self._user).select_related("head"))
+        return next((each for each in found if each.pk == incoming.original), found[0] if found else None)
+
+    def _brings_news(self, incoming: Incoming) -> bool:
+        existing = self._existing(incoming)
+        return existing is None or bool(_news(incoming, self._names(incoming, existing)))
+
     def _create(self, incoming: Incoming) -> Conversation:
         places = {node.source: place for place, node in enumerate(incoming.nodes)}
         names = {node.source: self._name(incoming, node) for node in incoming.nodes}
         first = next((message for node in incoming.nodes for message in node.messages if message.role == "user"), None)
+        ids = self._kept(incoming, incoming.nodes, None)
         return trees.plant_tree(
             self._user,
             self._agent_of(incoming),
-            [_planted(node, None if node.parent is None else places[node.parent], names) for node in incoming.nodes],
+            [
+                _planted(node, None if node.parent is None else places[node.parent], names, ids)
+                for node in incoming.nodes
+            ],
             head=None if incoming.head is None else places[incoming.head],
             title=title_of(first) if incoming.title is None and incoming.original is None and first else incoming.title,
             title_by_person=incoming.title_by_person,
@@ -87,15 +112,23 @@ class Planter:
         names = known | {node.source: self._name(incoming, node) for node in news}
         moves = incoming.head in places and self._is_where_it_was(incoming, existing, known)
         advance(existing, head=moves, now=max(existing.updated_at, incoming.updated_at))
+        ids = self._kept(incoming, news, existing)
         rows = trees.graft(
             existing,
             [
-                _planted(node, places[node.parent] if node.parent in places else known.get(node.parent or ""), names)
+                _planted(
+                    node, places[node.parent] if node.parent in places else known.get(node.parent or ""), names, ids
+                )
                 for node in news
             ],
         )
         if moves and incoming.head is not None:
             Conversation.objects.filter(pk=existing.pk).update(head=rows[places[incoming.head]])
+
+    def _kept(self, incoming: Incoming, nodes: Sequence[Node], existing: Conversation | None) -> Ids:
+        if not incoming.attachments:
+            return {}
+        return self._enclosures.keep(incoming.attachments, _messages(nodes), existing)
 
     def _is_where_it_was(self, incoming: Incoming, existing: Conversation, known: dict[str, UUID]) -> bool:
         """Return whether the head may move on: nobody went on from it, and no answer is being written."""
@@ -131,14 +164,18 @@ class Planter:
         return found
 
 
+def _messages(nodes: Sequence[Node]) -> list[AgentMessage]:
+    return [message for node in nodes for message in node.messages]
+
+
 def _news(incoming: Incoming, known: dict[str, UUID]) -> list[Node]:
     return [node for node in incoming.nodes if node.source not in known]
 
 
-def _planted(node: Node, parent: int | UUID | None, names: dict[str, UUID]) -> trees.Node:
+def _planted(node: Node, parent: int | UUID | None, names: dict[str, UUID], ids: Ids) -> trees.Node:
     return trees.Node(
         parent=parent,
-        messages=node.messages,
+        messages=with_ids(node.messages, ids) if ids else node.messages,
         model_context=node.model_context,
         kind=RevisionKind(node.kind),
         keyframe=node.keyframe,

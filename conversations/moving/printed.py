@@ -23,8 +23,9 @@ from agent.runtime.messages import (
     ToolCallBlock,
     ToolResultBlock,
 )
+from conversations.attachments import quoted_file
 from conversations.models import Conversation
-from conversations.moving.reading import Reading, picture_address, reading_of, state_of, text_of
+from conversations.moving.reading import Reading, reading_of, state_of, text_of
 from conversations.rendering import render
 
 _STYLES = Path(__file__).resolve().parents[1] / "static" / "par"
@@ -99,12 +100,13 @@ def _parts(message: AgentMessage, reading: Reading) -> Iterator[Part]:
     for block in message.blocks:
         match block:
             case TextBlock() if message.role == "user":
-                yield Part("said", text=block.text)
+                file = quoted_file(block.text)
+                yield Part("said", text=block.text) if file is None else Part("file", text=file.name)
             case TextBlock() | ReasoningBlock():
                 if block.text.strip():
                     yield Part("reasoning" if isinstance(block, ReasoningBlock) else "answer", html=render(block.text))
             case ImageBlock():
-                address = picture_address(block)
+                address = reading.address_of(block)
                 yield Part("picture" if address.startswith("data:") else "address", text=address)
             case ToolCallBlock():
                 result = reading.results.get(block.call_id)

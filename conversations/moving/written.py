@@ -23,9 +23,10 @@ from agent.runtime.messages import (
     ToolCallBlock,
     ToolResultBlock,
 )
+from conversations.attachments import quoted_file
 from conversations.models import Conversation
 from conversations.moving.incoming import fenced
-from conversations.moving.reading import Reading, picture_address, reading_of, state_of, text_of
+from conversations.moving.reading import Reading, reading_of, state_of, text_of
 from conversations.rendering import MARKDOWN_LIMIT
 
 _MARKS = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~&$:@])")
@@ -87,13 +88,15 @@ def _parts(message: AgentMessage, reading: Reading, pictures: dict[str, str]) ->
     for block in message.blocks:
         match block:
             case TextBlock():
-                if block.text.strip():
+                if (file := quoted_file(block.text)) is not None:
+                    yield f"[file: {escaped(file.name)}]"
+                elif block.text.strip():
                     yield enclosed(block.text).strip("\n")
             case ReasoningBlock():
                 if block.text.strip():
                     yield _quoted(f"**Reasoning**\n\n{enclosed(block.text)}")
             case ImageBlock():
-                yield _picture(block, pictures)
+                yield _picture(reading.address_of(block), pictures)
             case ToolCallBlock():
                 yield _quoted(_call(block, reading))
             case ToolResultBlock():
@@ -102,11 +105,11 @@ def _parts(message: AgentMessage, reading: Reading, pictures: dict[str, str]) ->
                 assert_never(block)
 
 
-def _picture(block: ImageBlock, pictures: dict[str, str]) -> str:
+def _picture(address: str, pictures: dict[str, str]) -> str:
     """Return a picture, whose bytes stand at the end of the file; one that lies elsewhere is a link, not fetched."""
-    address = picture_address(block)
     if not address.startswith("data:"):
-        return f"[picture](<{_UNFIT.sub('', address)}>)"
+        link = _UNFIT.sub("", address)
+        return f"[picture](<{link}>)" if link.startswith(("https:", "http:")) else f"[picture: {escaped(address)}]"
     name = f"picture-{hashlib.sha256(address.encode()).hexdigest()[:16]}"
     pictures[name] = address
     return f"![picture][{name}]"

@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from agent.runtime.messages import Value
-from conversations import bodies
+from conversations import bodies, moving
 from conversations.api import api, schemas, shares, usage
 from conversations.api import bodies as api_bodies
 from conversations.api.errors import STATUS
@@ -27,7 +27,7 @@ OPENAPI: dict[str, Any] = orjson.loads(orjson.dumps(api.get_openapi_schema(), op
 
 def model(name: str) -> type[Value]:
     found: type[Value] = next(
-        getattr(each, name) for each in (schemas, bodies, api_bodies, shares, usage) if hasattr(each, name)
+        getattr(each, name) for each in (schemas, bodies, api_bodies, shares, usage, moving) if hasattr(each, name)
     )
     return found
 

@@ -120,6 +120,7 @@ def test_each_code_of_a_command_is_on_the_page() -> None:
         "METHOD_NOT_ALLOWED",
         "NOT_SERVED",
         "ATTACHMENT_UNFIT",
+        "IMPORT_INVALID",
         "PAYLOAD_TOO_LARGE",
         "UNSUPPORTED_MEDIA_TYPE",
     }

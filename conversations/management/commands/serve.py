@@ -74,7 +74,10 @@ class Command(BaseCommand):
             host=lambda: ExecutionHost(settings.PAR, channel),
             drain_timeout=settings.PAR.drain_timeout if drain is None else drain,
             ready=ready,
-            uploads={f"{settings.PAR.base_path}/attachments".encode(): settings.PAR.max_attachment_bytes},
+            uploads={
+                f"{settings.PAR.base_path}/attachments".encode(): settings.PAR.max_attachment_bytes,
+                f"{settings.PAR.base_path}/imports".encode(): settings.PAR.max_import_bytes,
+            },
             ping_interval=ping_every,
             ping_timeout=ping_within,
             websocket_max_message_size=settings.PAR.max_frame_bytes,

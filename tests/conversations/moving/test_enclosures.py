@@ -1,0 +1,192 @@
+"""Attachments go with their conversations, and come back as files of whoever imports them."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from agent.runtime.messages import AgentMessage
+from conversations.attachments import block_of, keep, open_bytes, picture_of, read_file
+from conversations.attachments.storage import place_of, remove, storage
+from conversations.exceptions import ImportInvalid
+from conversations.models import Attachment, Conversation, User
+from conversations.moving import Form, export_all, export_one
+from conversations.store import load_context, trees
+from tests.conversations.attachments.files import pdf, picture, stored_in
+from tests.conversations.moving.files import taken
+from tests.factories import AgentProfileFactory, UserFactory
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _storage(tmp_path: Path) -> Iterator[None]:
+    with stored_in(tmp_path):
+        yield
+
+
+@pytest.fixture
+def user() -> User:
+    return UserFactory()
+
+
+@pytest.fixture
+def conversation(user: User) -> Conversation:
+    """One message with a picture, a PDF and a text."""
+    files = ((picture(), "tree.png"), (pdf("Page one"), "report.pdf"), ("Grüße".encode(), "notes.txt"))
+    rows = [keep(user, read_file(data, name)) for data, name in files]
+    said = AgentMessage(id="m-1", role="user", blocks=tuple(map(block_of, rows)))
+    return trees.plant_tree(user, AgentProfileFactory(slug="helper"), [trees.Node(None, (said,))], title="Files")
+
+
+def written(conversation: Conversation) -> dict[str, Any]:
+    found: dict[str, Any] = orjson.loads(
+        b"".join(export_one(conversation.owner, conversation.pk, Form.JSON).pieces)  # type: ignore[arg-type]
+    )
+    return found
+
+
+def imported(user: User, file: dict[str, Any]) -> Conversation:
+    (id,) = taken(user, json.dumps(file).encode()).conversations
+    return Conversation.objects.select_related("head").get(pk=id)
+
+
+def files_of(conversation: Conversation) -> dict[str, bytes]:
+    return {row.name: open_bytes(row) for row in Attachment.objects.filter(conversations=conversation)}
+
+
+def test_another_person_gets_files_of_their_own(conversation: Conversation) -> None:
+    copy = imported(other := UserFactory(), written(conversation))
+    assert files_of(copy) == files_of(conversation)
+    mine = Attachment.objects.filter(owner=other)
+    (message,) = load_context(copy, copy.head).messages
+    assert [block_of(row) for row in mine.order_by("created_at")] == list(message.blocks)
+    assert not mine.filter(pk__in=Attachment.objects.filter(owner=conversation.owner)).exists()
+    again = written(copy)
+    assert [each["name"] for each in again["conversations"][0]["attachments"]] == [
+        "tree.png",
+        "report.pdf",
+        "notes.txt",
+    ]
+    assert imported(other, again).pk == copy.pk
+    assert mine.count() == 3
+
+
+def test_the_same_file_again_makes_no_file_again(conversation: Conversation) -> None:
+    other, file = UserFactory(), written(conversation)
+    imported(other, file)
+    imported(other, file)
+    assert Attachment.objects.filter(owner=other).count() == 3
+
+
+def test_what_is_new_brings_only_the_files_that_are_new(conversation: Conversation) -> None:
+    other, old = UserFactory(), written(conversation)
+    imported(other, old)
+    first = old["conversations"][0]["revisions"][0]
+    new = first | {"revisionId": str(conversation.pk), "number": 2, "parent": first["revisionId"]}
+    new["messages"] = [first["messages"][0] | {"id": "m-2"}]
+    old["conversations"][0]["revisions"].append(new)
+    assert taken(other, json.dumps(old).encode()).updated == 1
+    assert Attachment.objects.filter(owner=other).count() == 3
+
+
+def test_a_file_that_is_gone_costs_no_conversation(conversation: Conversation) -> None:
+    row = Attachment.objects.get(name="tree.png")
+    remove(row.digest)
+    file = written(conversation)
+    assert [each["data"] is None for each in file["conversations"][0]["attachments"]] == [True, False, False]
+    copy = imported(UserFactory(), file)
+    (message,) = load_context(copy, copy.head).messages
+    assert message.blocks[0].to_wire() == {"type": "text", "text": "[image: tree.png]"}
+    page = b"".join(export_one(conversation.owner, conversation.pk, Form.HTML).pieces).decode()  # type: ignore[arg-type]
+    assert "[picture: tree.png]" in page
+
+
+def test_pages_show_pictures_and_name_files(conversation: Conversation) -> None:
+    data = b64encode(picture()).decode()
+    for form, before in ((Form.HTML, 'src="data:'), (Form.MARKDOWN, "]: data:")):
+        page = b"".join(export_one(conversation.owner, conversation.pk, form).pieces).decode()  # type: ignore[arg-type]
+        assert f"{before}image/png;base64,{data}" in page
+        assert "[file: report" in page
+        assert "<attachment" not in page
+
+
+def test_an_archive_has_the_files_beside_the_pages(conversation: Conversation) -> None:
+    export = export_all(conversation.owner, Form.MARKDOWN)  # type: ignore[arg-type]
+    with zipfile.ZipFile(io.BytesIO(b"".join(export.pieces))) as archive:
+        kept = {archive.read(name) for name in archive.namelist() if "/" in name}
+        assert kept == set(files_of(conversation).values())
+        assert all(".." not in name and not name.startswith("/") for name in archive.namelist())
+
+
+def attachment(file: dict[str, Any], at: int = 0) -> dict[str, Any]:
+    found: dict[str, Any] = file["conversations"][0]["attachments"][at]
+    return found
+
+
+WRONG: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
+    "no base64": (lambda file: attachment(file).update(data="é"), "$.conversations[0].attachments[0].data"),
+    "half base64": (lambda file: attachment(file).update(data="A"), "$.conversations[0].attachments[0].data"),
+    "no picture": (
+        lambda file: attachment(file).update(data=b64encode(b"\x89PNG\r\n\x1a\n\0").decode()),
+        "$.conversations[0].attachments[0]",
+    ),
+    "a program": (
+        lambda file: attachment(file, 2).update(data=b64encode(b"\x7fELF\0\0").decode()),
+        "$.conversations[0].attachments[2]",
+    ),
+    "not there": (lambda file: file["conversations"][0].pop("attachments"), "$.conversations[0].revisions[0]"),
+    "twice": (
+        lambda file: file["conversations"][0]["attachments"].append(attachment(file)),
+        "$.conversations[0].attachments[3].attachmentId",
+    ),
+}
+
+
+@pytest.mark.parametrize(("break_it", "place"), WRONG.values(), ids=WRONG.keys())
+def test_a_file_that_nobody_could_upload_is_refused_with_the_place(
+    conversation: Conversation, break_it: Callable[[dict[str, Any]], Any], place: str
+) -> None:
+    file = written(conversation)
+    break_it(file)
+    other = UserFactory()
+    with pytest.raises(ImportInvalid) as refused:
+        taken(other, json.dumps(file).encode())
+    assert refused.value.place == place
+    assert not Conversation.objects.filter(owner=other).exists()
+    assert not Attachment.objects.filter(owner=other).exists()
+
+
+def test_somebody_elses_picture_cannot_be_asked_for(conversation: Conversation) -> None:
+    """B77: an id of an attachment means something in its file only."""
+    file = written(conversation)
+    theirs = keep(UserFactory(), read_file(picture(50, 50), "secret.png"))
+    block = file["conversations"][0]["revisions"][0]["messages"][0]["blocks"][0]
+    block["source"]["url"] = f"attachment:{theirs.pk}"
+    with pytest.raises(ImportInvalid, match="is not in the file"):
+        taken(UserFactory(), json.dumps(file).encode())
+
+
+def test_a_picture_that_is_no_picture_is_refused(conversation: Conversation) -> None:
+    """A picture block may not show a text."""
+    file = written(conversation)
+    block = file["conversations"][0]["revisions"][0]["messages"][0]["blocks"][0]
+    block["source"]["url"] = f"attachment:{attachment(file, 2)['attachmentId']}"
+    with pytest.raises(ImportInvalid, match=r"attachments\[2\]: it is no picture"):
+        taken(UserFactory(), json.dumps(file).encode())
+
+
+def test_the_storage_holds_one_copy_for_both(conversation: Conversation) -> None:
+    imported(UserFactory(), written(conversation))
+    digests = set(Attachment.objects.values_list("file_id", flat=True))
+    assert len(digests) == 3
+    assert all(storage().exists(place_of(digest)) for digest in digests)
+    assert picture_of(load_context(conversation, conversation.head).messages[0].blocks[0]) is not None
