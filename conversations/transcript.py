@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, assert_never
 
 from django.utils.safestring import SafeString
@@ -20,11 +21,15 @@ from agent.runtime.messages import (
 )
 from conversations.rendering import render
 from conversations.unsaved import UnsavedTurn
+from conversations.versions import Versions
 from conversations.words import CUT_OFF, DECISIONS, Notice, decision
 
 CardStatus: TypeAlias = Literal[
     "writing", "pending", "waiting", "running", "done", "error", "rejected", "not-executed", "unknown", "result-omitted"
 ]
+
+
+NO_VERSIONS: Mapping[str, Versions] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +92,13 @@ Shown: TypeAlias = Said | Answer | Reasoning | Picture | Card
 
 @dataclass(frozen=True, slots=True)
 class ShownMessage:
-    """One message of the page; results stand in the cards of their calls."""
+    """One message of the page; results stand in the cards of their calls. `versions` begin with it."""
 
     id: str
     role: Literal["user", "assistant"]
     who: str
     blocks: tuple[Shown, ...] = ()
+    versions: Versions | None = None
     template = "chat/message.html"
 
 
@@ -135,15 +141,16 @@ def history(
     limit: int,
     unsaved: Sequence[UnsavedTurn] = (),
     cut_off: bool = False,
+    versions: Mapping[str, Versions] = NO_VERSIONS,
 ) -> History:
     """Return about the last `limit` messages, from the beginning of a turn on, with the `unsaved` turns among them.
 
-    `cut_off` tells that the model's limit ended the last of them.
+    `cut_off` tells that the model's limit ended the last of them; `versions` stand at messages, by their ids.
     """
     start = max(0, len(messages) - limit)
     while start > 0 and messages[start].role != "user":
         start -= 1
-    entries = list(_entries(messages[start:], unsaved, agent_name, whole=start == 0))
+    entries = list(_entries(messages[start:], unsaved, agent_name, versions, whole=start == 0))
     if cut_off:
         last = max((at for at, entry in enumerate(entries) if isinstance(entry, ShownMessage)), default=-1)
         entries.insert(last + 1, CutOff())
@@ -161,7 +168,12 @@ def blank_blocks() -> dict[str, Shown]:
 
 
 def _entries(
-    messages: Sequence[AgentMessage], unsaved: Sequence[UnsavedTurn], agent_name: str, *, whole: bool
+    messages: Sequence[AgentMessage],
+    unsaved: Sequence[UnsavedTurn],
+    agent_name: str,
+    versions: Mapping[str, Versions],
+    *,
+    whole: bool,
 ) -> Iterator[Entry]:
     following: dict[str | None, list[UnsavedTurn]] = {}
     for turn in unsaved:
@@ -170,7 +182,8 @@ def _entries(
     if whole:
         yield from (_run(turn, agent_name) for turn in following.get(None, ()))
     for message in messages:
-        yield from _shown(message, results, agent_name)
+        for shown in _shown(message, results, agent_name):
+            yield replace(shown, versions=versions.get(message.id))
         yield from (_run(turn, agent_name) for turn in following.get(message.id, ()))
 
 

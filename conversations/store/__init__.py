@@ -22,6 +22,7 @@ from conversations.store.revisions import (
     reset_model_state,
     restore,
 )
+from conversations.store.siblings import Sibling, siblings
 from conversations.store.trees import Node, fork, graft, move_head, plant_tree
 from conversations.store.turns import BegunTurn, begin_turn, check_turn, request_digest, save_turn, title_of
 
@@ -34,6 +35,7 @@ __all__ = [
     "Difference",
     "Node",
     "Path",
+    "Sibling",
     "Step",
     "Unchanged",
     "adopt_recovered",
@@ -66,6 +68,7 @@ __all__ = [
     "reset_model_state",
     "restore",
     "save_turn",
+    "siblings",
     "title_of",
     "usable_agent",
 ]
