@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -14,12 +14,13 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from agent.runtime.messages import AgentMessage
 from conversations.listing import conversations_of
 from conversations.models import Conversation, Revision
 from conversations.store import difference, load_context, load_path
 from conversations.transcript import history
 from conversations.versions import branching, place_of_run
-from conversations.views import person, revision_or_404
+from conversations.views import for_scripts, person, revision_or_404
 
 REVISIONS_SHOWN = 50
 MOST_COMPARED = 200  # messages of each side
@@ -69,7 +70,8 @@ def revisions(request: HttpRequest, pk: UUID) -> HttpResponse:
     path = _way_to(row.head_id, light)
     lines = [_line(each, numbers, path, row) for each in found[:REVISIONS_SHOWN]]
     older = lines[-1].number if len(found) > REVISIONS_SHOWN else None
-    return render(request, "history/page.html", {"conversation": row, "lines": lines, "older": older})
+    context = {"conversation": row, "lines": lines, "older": older, "older_than": before}
+    return render(request, "history/page.html", {**for_scripts(), **context})
 
 
 @require_safe
@@ -81,30 +83,14 @@ def compare(request: HttpRequest, pk: UUID) -> HttpResponse:
     ends = [revision_or_404(row, request.GET.get(name, "")) for name in ("from", "to")]
     before, after = sorted(ends, key=lambda revision: revision.number)
     found = difference(load_context(row, before), load_context(row, after))
-    removed, added = (
-        history(side[:MOST_COMPARED], row.agent.name, limit=MOST_COMPARED) for side in (found.removed, found.added)
-    )
     context = {
         "conversation": row,
         "before": before,
         "after": after,
         "difference": found,
-        "sides": [
-            {
-                "name": "gone",
-                "title": f"Only in revision {before.number}",
-                "shown": removed,
-                "rest": len(found.removed) - MOST_COMPARED,
-            },
-            {
-                "name": "come",
-                "title": f"Only in revision {after.number}",
-                "shown": added,
-                "rest": len(found.added) - MOST_COMPARED,
-            },
-        ],
+        "sides": [_side("gone", row, before, found.removed), _side("come", row, after, found.added)],
     }
-    return render(request, "history/compare.html", context)
+    return render(request, "history/compare.html", {**for_scripts(), **context})
 
 
 @require_safe
@@ -131,6 +117,13 @@ def place_of(request: HttpRequest, pk: UUID, execution_id: UUID) -> HttpResponse
 
 def _own(request: HttpRequest, pk: UUID) -> Conversation:
     return get_object_or_404(conversations_of(person(request)).select_related("agent", "head"), pk=pk)
+
+
+def _side(
+    name: str, conversation: Conversation, revision: Revision, messages: Sequence[AgentMessage]
+) -> dict[str, Any]:
+    shown = history(messages, conversation.agent.name, limit=MOST_COMPARED)
+    return {"name": name, "revision": revision, "shown": shown, "rest": shown.earlier}
 
 
 def _way_to(head: int | None, parents: Mapping[int, int | None]) -> set[int]:

@@ -29,6 +29,7 @@ logger = logging.getLogger("conversations.views")
 MESSAGES_SHOWN = 60
 MOST_MESSAGES_SHOWN = 10_000
 PROMPTS_SHOWN = 3
+NO_ID = UUID(int=0)
 
 _LINK = "one_time_link"
 
@@ -88,11 +89,14 @@ def _chat(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
         "archived": archived,
         "blank_messages": blank_messages(agent.name if agent else ""),
         "blank_blocks": blank_blocks(),
-        "base_path": settings.PAR.base_path,
         "largest_frame": str(settings.PAR.max_frame_bytes),
-        "words": for_script(),
     }
-    return render(request, "chat/page.html", {**shared, **context})
+    return render(request, "chat/page.html", {**for_scripts(), **shared, **context})
+
+
+def for_scripts() -> dict[str, Any]:
+    """Return what the scripts of every page need to know."""
+    return {"base_path": settings.PAR.base_path, "no_id": NO_ID, "words": for_script()}
 
 
 def _limit(request: HttpRequest) -> int:

@@ -339,7 +339,9 @@ def test_a_longer_list_and_a_longer_history_cost_no_more_queries(
         ConversationFactory.create(owner=person)
         end(row, said(f"stopped {n}"), partial=written({"type": "text", "text": "half"}))
 
-    with django_assert_num_queries(8):  # session, person, conversation, two of its context, two of unsaved turns, list
+    with django_assert_num_queries(
+        9
+    ):  # session, person, conversation, two of its context, versions, two of unsaved turns, list
         body(signed_in, f"/c/{row.pk}/")
 
 

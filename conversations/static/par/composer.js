@@ -8,6 +8,9 @@ const touchOnly = matchMedia("(hover: none) and (pointer: coarse)"); // no Shift
 /* Whether Enter belongs to an input method; Safari ends the composition before it tells of the key. */
 const composing = ({ isComposing, keyCode }) => isComposing || keyCode === 229;
 
+/* Whether a key sends what is written. */
+export const sends = (event) => event.key === "Enter" && !event.shiftKey && !composing(event) && !touchOnly.matches;
+
 export class Composer {
   #form;
   #box;
@@ -35,7 +38,7 @@ export class Composer {
       this.submit();
     });
     this.#box.addEventListener("keydown", (event) => {
-      if (event.key !== "Enter" || event.shiftKey || composing(event) || touchOnly.matches) return;
+      if (!sends(event)) return;
       event.preventDefault();
       this.submit();
     });
@@ -60,8 +63,9 @@ export class Composer {
     this.#edited();
   }
 
-  /* Send what is in the box, or `text` past the box; nothing happens while a run is live. */
-  submit(text) {
+  /* Send what is in the box, or `text` past the box; nothing happens while a run is live. `place` says where it belongs
+     if that is not the end of what is shown. */
+  submit(text, place = {}) {
     const typed = this.#box.value;
     const said = text ?? typed;
     if (this.#mode !== "ready" || said.trim() === "") return;
@@ -72,7 +76,7 @@ export class Composer {
     this.say("");
     this.mode = "sending";
     this.#edited();
-    this.#onSend({ id: this.#id, text: said });
+    this.#onSend({ id: this.#id, text: said, place });
   }
 
   /* The server has the text. */
