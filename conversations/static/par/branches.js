@@ -23,8 +23,8 @@ export class Branches {
     this.#transcript = transcript;
     this.#hooks = hooks;
     page.querySelector("#transcript").addEventListener("click", ({ target }) => {
-      const button = target.closest("[data-version]");
-      if (button?.dataset.version === "name") this.#name(button.closest(".versions"));
+      const button = target.closest("[data-sibling]");
+      if (button?.dataset.sibling === "name") this.#name(button.closest(".versions"));
       else if (button) this.#switch(button);
     });
     this.#greet();
@@ -117,7 +117,7 @@ export class Branches {
     versions.querySelector(".versions-at").textContent = `${at}/${count}`;
     versions.querySelector(".versions-label").textContent = label;
     for (const [name, value] of [["previous", previous], ["next", next]]) {
-      const button = versions.querySelector(`[data-version="${name}"]`);
+      const button = versions.querySelector(`[data-sibling="${name}"]`);
       button.value = value ?? "";
       button.disabled = value === null;
     }
@@ -134,7 +134,7 @@ export class Branches {
     try {
       const body = { revisionId: button.value, newest: true };
       await call("POST", `${this.#page.dataset.basePath}/conversations/${this.#page.dataset.conversationId}/restore`, body);
-      sessionStorage.setItem(SWITCHED, JSON.stringify([button.value, button.dataset.version]));
+      sessionStorage.setItem(SWITCHED, JSON.stringify([button.value, button.dataset.sibling]));
       location.assign(this.address);
     } catch (error) {
       button.disabled = false;
@@ -148,7 +148,7 @@ export class Branches {
     sessionStorage.removeItem(SWITCHED);
     const versions = id && this.#page.querySelector(`.versions[data-revision-id="${CSS.escape(id)}"]`);
     if (!versions) return;
-    const buttons = [versions.querySelector(`[data-version="${direction}"]`), ...versions.querySelectorAll("button")];
+    const buttons = [versions.querySelector(`[data-sibling="${direction}"]`), ...versions.querySelectorAll("button")];
     buttons.find((button) => !button.disabled).focus({ preventScroll: true });
     this.#transcript.lookAt(versions);
     announce(`${versions.querySelector(".versions-words").textContent}.`);
