@@ -26,6 +26,7 @@ export function listenForRevisions(place) {
       location.reload();
     },
   };
+  for (const button of place.querySelectorAll("[data-revision-do], [data-go-on]")) button.disabled = false;
   place.addEventListener("click", async ({ target }) => {
     const button = target.closest("[data-revision-do]");
     if (!button) return;
