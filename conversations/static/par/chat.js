@@ -85,6 +85,10 @@ export class Chat {
       isReady: () => this.composer.mode === "ready",
       onEdit: (message, text) => this.#rewrite(message, text),
       onAgain: (message) => this.#rewrite(message, null),
+      onHomeless: (text, problem) => {
+        this.composer.put(text);
+        this.composer.warn(problem);
+      },
     });
     listenForEarlier(page, () => this.composer.invite("Write how to go on from here"));
     this.connection.connect();

@@ -86,9 +86,15 @@ export class Composer {
     this.#keep();
   }
 
-  /* The server has refused the text: it is put back, before what was typed since. In doubt it keeps its id. */
-  refused(text, problem, doubtful) {
+  /* Put a text into the box, before what stands in it. */
+  put(text) {
     this.#box.value = this.#box.value ? `${text}\n${this.#box.value}` : text;
+    this.#edited();
+  }
+
+  /* The server has refused the text: it is put back. In doubt it keeps its id. */
+  refused(text, problem, doubtful) {
+    this.put(text);
     this.#sent = "";
     this.#restored = doubtful ? { text, id: this.#id } : null;
     this.#edited();
@@ -137,6 +143,7 @@ export class Composer {
     this.#stop.hidden = mode === "ready" || mode === "loading";
     this.#stop.disabled = mode !== "running";
     this.#send.hidden = mode === "sending" || mode === "running";
+    for (const button of this.#form.querySelectorAll("[data-conflict]")) button.disabled = mode !== "ready";
     this.#edited();
   }
 

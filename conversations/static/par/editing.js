@@ -10,7 +10,8 @@ export class Editing {
   #page;
   #hooks;
 
-  /* Hooks: isReady(), onEdit(message, text) sends an edited message, onAgain(message) has one answered again. */
+  /* Hooks: isReady(), onEdit(message, text) sends an edited message, onAgain(message) has one answered again,
+     onHomeless(text, problem) takes an edit whose message is no longer part of the conversation. */
   constructor(page, hooks) {
     this.#page = page;
     this.#hooks = hooks;
@@ -22,7 +23,12 @@ export class Editing {
     });
     const kept = JSON.parse(sessionStorage.getItem(this.#key) ?? "null");
     const message = kept && page.querySelector(`.message-user[data-message-id="${CSS.escape(kept.id)}"]`);
-    if (message) this.#open(message, kept.text, kept.problem);
+    if (message) {
+      this.#open(message, kept.text, kept.problem);
+    } else if (kept) {
+      sessionStorage.removeItem(this.#key);
+      hooks.onHomeless(kept.text, kept.problem);
+    }
   }
 
   /* Put an edited text back into its message, with what was the matter; it outlives a reload of the page. */
