@@ -15,6 +15,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from agent.runtime.messages import AgentMessage
+from conversations.exceptions import CorruptRevision
 from conversations.listing import conversations_of
 from conversations.models import Conversation, Revision
 from conversations.store import difference, load_context, load_path
@@ -82,7 +83,11 @@ def compare(request: HttpRequest, pk: UUID) -> HttpResponse:
     row = _own(request, pk)
     ends = [revision_or_404(row, request.GET.get(name, "")) for name in ("from", "to")]
     before, after = sorted(ends, key=lambda revision: revision.number)
-    found = difference(load_context(row, before), load_context(row, after))
+    try:
+        found = difference(load_context(row, before), load_context(row, after))
+    except CorruptRevision as error:
+        damaged = {"conversation": row, "before": before, "after": after, "damage": error}
+        return render(request, "history/compare.html", {**for_scripts(), **damaged})
     context = {
         "conversation": row,
         "before": before,
@@ -100,10 +105,12 @@ def place_of(request: HttpRequest, pk: UUID, execution_id: UUID) -> HttpResponse
     """Tell a page that shows the way to the revision `seen` where a run stands in it, and the versions of its turn."""
     row = _own(request, pk)
     execution = get_object_or_404(row.executions.select_related("revision"), pk=execution_id)
-    seen = request.GET.get("seen")
-    place = place_of_run(execution, load_path(row, revision_or_404(row, seen) if seen else None))
-    revision = execution.revision
-    versions = branching(row, load_path(row, revision)).versions.values() if revision is not None else ()
+    seen, revision = request.GET.get("seen"), execution.revision
+    try:
+        place = place_of_run(execution, load_path(row, revision_or_404(row, seen) if seen else None))
+        versions = branching(row, load_path(row, revision)).versions.values() if revision is not None else ()
+    except CorruptRevision as error:
+        return JsonResponse({"error": {"code": error.code, "message": error.message}}, status=500)
     own = next((each for each in versions if revision is not None and each.revision_id == revision.public_id), None)
     return JsonResponse(
         {
