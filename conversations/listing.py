@@ -15,7 +15,8 @@ from django.db.models.expressions import RawSQL
 from agent.runtime.exceptions import InvalidArgument
 from conversations.models import Conversation, User
 
-_CURSOR = re.compile(r"([0-9]{1,17}),([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
+_PIN = "pinned,"
+_CURSOR = re.compile(rf"({_PIN})?([0-9]{{1,17}}),([0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _OF_THE_HEAD = ("head__context", "head__model_state", "head__model_context", "head__usage", "head__outcome")
 
@@ -27,6 +28,16 @@ class Listing:
     rows: Sequence[Conversation]
     older: str
     is_newest: bool
+
+    @property
+    def pinned(self) -> list[Conversation]:
+        """Those of them that stand above all others."""
+        return [row for row in self.rows if row.pinned]
+
+    @property
+    def others(self) -> list[Conversation]:
+        """The rest of them."""
+        return [row for row in self.rows if not row.pinned]
 
 
 def conversations_of(user: User) -> QuerySet[Conversation]:
@@ -57,27 +68,36 @@ class Filters:
         return rows if self.tag is None else rows.filter(_tagged(self.tag))
 
 
-def listing(user: User, before: str, limit: int) -> Listing:
-    """Return up to `limit` conversations that come after the cursor `before`; a senseless one is the beginning."""
+def listing(user: User, before: str, limit: int, *, archived: bool = False) -> Listing:
+    """Return up to `limit` conversations that come after the cursor `before`, pinned ones first.
+
+    A senseless cursor is the beginning. `archived` lists those that were put away instead.
+    """
     known = _CURSOR.fullmatch(before) is not None
-    return page_of(user, Filters(archived=False), before if known else "", limit)
+    return page_of(user, Filters(archived=archived), before if known else "", limit, pinned_first=True)
 
 
-def page_of(user: User, filters: Filters, before: str, limit: int) -> Listing:
+def page_of(user: User, filters: Filters, before: str, limit: int, *, pinned_first: bool = False) -> Listing:
     """Return up to `limit` conversations that come after the cursor `before`, which is empty for the first page.
 
     Raises `InvalidArgument` for a cursor that none of these lists gave.
     """
     rows = filters.apply(conversations_of(user)).select_related("agent", "head").defer(*_OF_THE_HEAD)
+    if pinned_first:
+        rows = rows.order_by("-pinned", "-updated_at", "-id")
     cursor = _CURSOR.fullmatch(before)
-    if cursor is not None:
-        moment, pk = _EPOCH + timedelta(microseconds=int(cursor[1])), UUID(cursor[2])
-        rows = rows.filter(Q(updated_at__lt=moment) | Q(updated_at=moment, pk__lt=pk))
+    if cursor is not None and (pinned_first or not cursor[1]):
+        moment, pk = _EPOCH + timedelta(microseconds=int(cursor[2])), UUID(cursor[3])
+        following = Q(updated_at__lt=moment) | Q(updated_at=moment, pk__lt=pk)
+        if pinned_first:
+            following = Q(pinned=True) & following | Q(pinned=False) if cursor[1] else Q(pinned=False) & following
+        rows = rows.filter(following)
     elif before:
         raise InvalidArgument("the cursor is not one of a list")
     found = list(rows[: limit + 1])
     shown = found[:limit]
-    return Listing(shown, _cursor(shown[-1]) if len(found) > limit else "", cursor is None)
+    older = _cursor(shown[-1], pinned_first=pinned_first) if len(found) > limit else ""
+    return Listing(shown, older, cursor is None)
 
 
 def _tagged(tag: str) -> Q | RawSQL:
@@ -87,5 +107,6 @@ def _tagged(tag: str) -> Q | RawSQL:
     return RawSQL(each, [tag], output_field=BooleanField())  # noqa: S611  the tag is a parameter
 
 
-def _cursor(row: Conversation) -> str:
-    return f"{(row.updated_at - _EPOCH) // timedelta(microseconds=1)},{row.pk}"
+def _cursor(row: Conversation, *, pinned_first: bool) -> str:
+    pin = _PIN if pinned_first and row.pinned else ""
+    return f"{pin}{(row.updated_at - _EPOCH) // timedelta(microseconds=1)},{row.pk}"

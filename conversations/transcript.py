@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, assert_never
 
 from django.utils.safestring import SafeString
@@ -23,11 +24,15 @@ from conversations.attachments import QuotedFile, picture_of, quoted_file, quote
 from conversations.rendering import render
 from conversations.sources import Sources
 from conversations.unsaved import UnsavedTurn
+from conversations.versions import Versions
 from conversations.words import CUT_OFF, DECISIONS, Notice, decision
 
 CardStatus: TypeAlias = Literal[
     "writing", "pending", "waiting", "running", "done", "error", "rejected", "not-executed", "unknown", "result-omitted"
 ]
+
+
+NO_VERSIONS: Mapping[str, Versions] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +114,13 @@ Shown: TypeAlias = Said | Answer | Reasoning | Picture | File | Card
 
 @dataclass(frozen=True, slots=True)
 class ShownMessage:
-    """One message of the page; results stand in the cards of their calls."""
+    """One message of the page; results stand in the cards of their calls. `versions` begin with it."""
 
     id: str
     role: Literal["user", "assistant"]
     who: str
     blocks: tuple[Shown, ...] = ()
+    versions: Versions | None = None
     template = "chat/message.html"
 
 
@@ -158,15 +164,16 @@ def history(
     unsaved: Sequence[UnsavedTurn] = (),
     cut_off: bool = False,
     sources: Sources = Sources(),  # noqa: B008  it is frozen
+    versions: Mapping[str, Versions] = NO_VERSIONS,
 ) -> History:
     """Return about the last `limit` messages, from the beginning of a turn on, with the `unsaved` turns among them.
 
-    `cut_off` tells that the model's limit ended the last of them.
+    `cut_off` tells that the model's limit ended the last of them; `versions` stand at messages, by their ids.
     """
     start = max(0, len(messages) - limit)
     while start > 0 and messages[start].role != "user":
         start -= 1
-    entries = list(_entries(messages[start:], unsaved, agent_name, sources, whole=start == 0))
+    entries = list(_entries(messages[start:], unsaved, agent_name, sources, versions, whole=start == 0))
     if cut_off:
         last = max((at for at, entry in enumerate(entries) if isinstance(entry, ShownMessage)), default=-1)
         entries.insert(last + 1, CutOff())
@@ -195,6 +202,7 @@ def _entries(
     unsaved: Sequence[UnsavedTurn],
     agent_name: str,
     sources: Sources,
+    versions: Mapping[str, Versions],
     *,
     whole: bool,
 ) -> Iterator[Entry]:
@@ -205,7 +213,8 @@ def _entries(
     if whole:
         yield from (_run(turn, agent_name, sources) for turn in following.get(None, ()))
     for message in messages:
-        yield from _shown(message, results, agent_name, sources)
+        for shown in _shown(message, results, agent_name, sources):
+            yield replace(shown, versions=versions.get(message.id))
         yield from (_run(turn, agent_name, sources) for turn in following.get(message.id, ()))
 
 

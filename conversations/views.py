@@ -9,19 +9,20 @@ from uuid import UUID
 from allauth.account.utils import perform_login
 from django.conf import settings
 from django.contrib.auth.decorators import login_required
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
 from agent.models import AgentProfile
-from conversations.exceptions import CorruptRevision
+from conversations.exceptions import CorruptRevision, RevisionNotFound
 from conversations.listing import conversations_of, listing
-from conversations.models import OneTimeLink, User
+from conversations.models import Conversation, OneTimeLink, Revision, User
 from conversations.sources import Sources
-from conversations.store import load_path
+from conversations.store import load_path, owned_revision
 from conversations.transcript import blank_blocks, blank_messages, history
 from conversations.unsaved import unsaved_turns
+from conversations.versions import branching
 from conversations.words import for_script
 
 logger = logging.getLogger("conversations.views")
@@ -29,6 +30,7 @@ logger = logging.getLogger("conversations.views")
 MESSAGES_SHOWN = 60
 MOST_MESSAGES_SHOWN = 10_000
 PROMPTS_SHOWN = 3
+NO_ID = UUID(int=0)
 
 _LINK = "one_time_link"
 
@@ -52,11 +54,13 @@ def new_chat(request: HttpRequest) -> HttpResponse:
 @never_cache
 def conversation(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Show a conversation of one's own; anybody else's is as unknown as one that does not exist."""
-    row = get_object_or_404(conversations_of(_user(request)).select_related("agent", "head"), pk=pk)
+    row = get_object_or_404(conversations_of(person(request)).select_related("agent", "head"), pk=pk)
+    tip = revision_or_404(row, request.GET["revision"]) if "revision" in request.GET else row.head
     try:
-        path = load_path(row, row.head)
+        path = load_path(row, tip)
         messages = path.context.messages
-        outcome = row.head.outcome if row.head is not None else None
+        outcome = tip.outcome if tip is not None else None
+        branches = branching(row, path)
         shown = history(
             messages,
             row.agent.name,
@@ -66,27 +70,38 @@ def conversation(request: HttpRequest, pk: UUID) -> HttpResponse:
             sources=Sources(
                 settings.PAR.base_path, f"conversations/{row.pk}", dict(row.attachments.values_list("pk", "name"))
             ),
+            versions=branches.versions,
         )
     except CorruptRevision as error:
         logger.error("conversation %s cannot be shown: %s", row.pk, error.message)
         return _chat(request, {"conversation": row, "agent": None, "damage": error})
-    more = {"history": shown, "show_more": len(messages) - shown.earlier + MESSAGES_SHOWN}
+    more = {
+        "history": shown,
+        "show_more": len(messages) - shown.earlier + MESSAGES_SHOWN,
+        "tip": tip,
+        "is_earlier": tip is not None and tip.pk != row.head_id,
+        "has_later": branches.later,
+    }
     return _chat(request, {"conversation": row, "agent": row.agent, **more})
 
 
 def _chat(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
-    before = request.GET.get("before", "")
+    before, archived = request.GET.get("before", ""), request.GET.get("archived") == "1"
     agent = context["agent"]
     shared = {
-        "conversations": listing(_user(request), before, settings.PAR.conversation_list_limit),
+        "conversations": listing(person(request), before, settings.PAR.conversation_list_limit, archived=archived),
+        "archived": archived,
         "blank_messages": blank_messages(agent.name if agent else ""),
         "blank_blocks": blank_blocks(),
-        "base_path": settings.PAR.base_path,
         "largest_frame": str(settings.PAR.max_frame_bytes),
         "largest_file": str(settings.PAR.max_attachment_bytes),
-        "words": for_script(),
     }
-    return render(request, "chat/page.html", {**shared, **context})
+    return render(request, "chat/page.html", {**for_scripts(), **shared, **context})
+
+
+def for_scripts() -> dict[str, Any]:
+    """Return what the scripts of every page need to know."""
+    return {"base_path": settings.PAR.base_path, "no_id": NO_ID, "words": for_script()}
 
 
 def _limit(request: HttpRequest) -> int:
@@ -96,8 +111,17 @@ def _limit(request: HttpRequest) -> int:
     return max(MESSAGES_SHOWN, min(number, MOST_MESSAGES_SHOWN))
 
 
-def _user(request: HttpRequest) -> User:
-    return cast(User, request.user)  # the views are for signed-in people
+def person(request: HttpRequest) -> User:
+    """Return who asks; for views that are for signed-in people."""
+    return cast(User, request.user)
+
+
+def revision_or_404(conversation: Conversation, public_id: str) -> Revision:
+    """Return a revision of this conversation by the name in an address."""
+    try:
+        return owned_revision(conversation, UUID(public_id))
+    except (ValueError, RevisionNotFound) as error:
+        raise Http404 from error
 
 
 @require_safe

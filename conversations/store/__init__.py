@@ -23,6 +23,7 @@ from conversations.store.revisions import (
     reset_model_state,
     restore,
 )
+from conversations.store.siblings import Sibling, siblings
 from conversations.store.trees import Node, fork, graft, move_head, plant_tree
 from conversations.store.turns import BegunTurn, begin_turn, check_turn, request_digest, save_turn, title_of
 
@@ -35,6 +36,7 @@ __all__ = [
     "Difference",
     "Node",
     "Path",
+    "Sibling",
     "Step",
     "Unchanged",
     "adopt_recovered",
@@ -70,6 +72,7 @@ __all__ = [
     "result_of_conversation",
     "result_of_run",
     "save_turn",
+    "siblings",
     "title_of",
     "usable_agent",
 ]

@@ -113,7 +113,7 @@ def test_a_refusal_to_go_on_is_said_and_the_page_catches_up(open_page: OpenPage,
         "from conversations.models import Conversation, Revision; "
         f"c = Conversation.objects.get(pk='{conversation}'); "
         "c.head = Revision.objects.create(conversation=c, number=c.version + 1, parent=c.head, context=[]); "
-        "c.version += 1; c.save()"
+        "c.version += 1; c.head_version = c.version; c.save()"
     )
     page.get_by_label("Message", exact=True).fill("half a thought")
     with page.expect_event("load"):
@@ -134,7 +134,7 @@ def test_a_message_to_a_conversation_that_went_on_elsewhere_is_kept(page: Page, 
         f"c = Conversation.objects.get(pk='{conversation}'); "
         "said = {'id': 'm-1', 'role': 'user', 'blocks': [{'type': 'text', 'text': 'From elsewhere'}]}; "
         "c.head = Revision.objects.create(conversation=c, number=c.version + 1, parent=c.head, context=[said]); "
-        "c.version += 1; c.save()"
+        "c.version += 1; c.head_version = c.version; c.save()"
     )
     with page.expect_event("load"):
         say(page, "And now?")

@@ -339,7 +339,9 @@ def test_a_longer_list_and_a_longer_history_cost_no_more_queries(
         ConversationFactory.create(owner=person)
         end(row, said(f"stopped {n}"), partial=written({"type": "text", "text": "half"}))
 
-    with django_assert_num_queries(8):  # session, person, conversation, two of its context, two of unsaved turns, list
+    with django_assert_num_queries(
+        9
+    ):  # session, person, conversation, two of its context, versions, two of unsaved turns, list
         body(signed_in, f"/c/{row.pk}/")
 
 
@@ -565,3 +567,47 @@ def test_a_form_without_its_token_is_refused_in_words(person: User) -> None:
 
     assert response.status_code == 403
     assert "This page is out of date" in response.content.decode()
+
+
+def test_pinned_conversations_stand_above_all_others_on_every_page(
+    signed_in: Client, person: User, settings: Any, django_assert_num_queries: Any
+) -> None:
+    settings.PAR = settings.PAR.model_copy(update={"conversation_list_limit": 2})
+    rows = ConversationFactory.create_batch(6, owner=person)
+    pinned = {rows[at].pk for at in (0, 2, 3)}
+    Conversation.objects.filter(pk__in=pinned).update(pinned=True)
+    seen = []
+    address: str | None = "/"
+    while address is not None:
+        with django_assert_num_queries(4):  # session, person, agents, list
+            page = body(signed_in, address)
+        seen.append(re.findall(r'href="/c/([0-9a-f-]{36})/" ?', page.split('id="conversations"')[0]))
+        seen.append(re.findall(r'href="/c/([0-9a-f-]{36})/" ?', page.split('id="conversations"')[1].split("</ul>")[0]))
+        address = older(page)
+
+    order = [str(rows[at].pk) for at in (3, 2, 0, 5, 4, 1)]
+    assert seen == [order[:2], [], order[2:3], order[3:4], [], order[4:]]
+
+
+def test_archived_conversations_are_listed_apart(signed_in: Client, person: User) -> None:
+    ConversationFactory.create(owner=person, title="at hand")
+    ConversationFactory.create(owner=person, title="put away", archived=True, temporary=True)
+    ConversationFactory.create(title="of somebody else", archived=True)
+
+    page = body(signed_in, "/?archived=1")
+
+    assert [text in page for text in ("put away", "at hand", "of somebody else")] == [True, False, False]
+    assert "<span data-temporary>Temporary</span>" in page
+    assert "Back to all conversations" in page
+
+
+def test_the_menu_offers_the_opposite_of_what_holds(signed_in: Client, person: User) -> None:
+    row = ConversationFactory.create(owner=person, pinned=True, tags=["<b>", "two"])
+
+    page = body(signed_in, f"/c/{row.pk}/")
+
+    assert re.search(r'data-toggle="pinned" value="true"[^>]* hidden>Pin<', page)
+    assert re.search(r'data-toggle="pinned" value="false"[^>]*[^n]>Unpin<', page)
+    assert 'value="&lt;b&gt;, two"' in page
+    assert f"/ai/conversations/{row.pk}/export?format=markdown" in page
+    assert '<details class="menu" id="menu" hidden>' in body(signed_in, "/")

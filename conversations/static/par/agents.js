@@ -21,6 +21,11 @@ export class Agents {
     return this.#picker?.value ?? this.#page.dataset.agent;
   }
 
+  /* Whether the chat that is about to begin goes by itself after a while. */
+  get temporary() {
+    return document.getElementById("temporary")?.checked ?? false;
+  }
+
   /* The chat has begun: no more choice, no more suggestions. */
   leave() {
     this.#page.dataset.agent = this.chosen;

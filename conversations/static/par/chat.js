@@ -2,16 +2,20 @@
 
 import { Agents } from "./agents.js";
 import { listenForDecisions } from "./approvals.js";
+import { Branches } from "./branches.js";
 import { Composer } from "./composer.js";
+import { Conflict } from "./conflict.js";
+import { listenForEarlier } from "./earlier.js";
+import { Editing } from "./editing.js";
 import { blockOf } from "./files.js";
 import { Follower } from "./follower.js";
 import { announce } from "./fragments.js";
+import { Menu } from "./menu.js";
 import { adopt, listenForOffers } from "./offers.js";
 import { Connection } from "./socket.js";
 import { Transcript } from "./transcript.js";
 import { sentence } from "./words.js";
 
-const NO_ID = "00000000-0000-0000-0000-000000000000";
 const OUT_OF_DATE = new Set(["CONVERSATION_CONFLICT", "INVALID_STATE"]); // the server knows more than this page
 const PATIENCE = 1500; // milliseconds before a missing connection is worth a word
 
@@ -55,7 +59,10 @@ export class Chat {
       onStop: () => this.#stop(),
       files: { address: `${page.dataset.basePath}/attachments`, largest: Number(page.dataset.largestFile) },
     });
-    this.composer.remember(this.follower.conversationId);
+    this.conflict = new Conflict(page.querySelector("#conflict"), page.dataset.person, (place) => {
+      this.composer.submit(undefined, place);
+    });
+    this.#remember();
     if (this.follower.conversationId === null) this.composer.mode = "ready";
     this.agents = new Agents(page, (prompt) => this.#say(prompt));
     listenForDecisions(transcript, this.connection, (executionId) => {
@@ -64,8 +71,28 @@ export class Chat {
     });
     listenForOffers(transcript, {
       onSay: (text) => this.#say(text),
-      onAdopt: (executionId) => this.#adopt(executionId),
+      onAdopt: (executionId, asBranch) => this.#adopt(executionId, asBranch),
     });
+    this.branches = new Branches(page, this.transcript, {
+      onKnown: (state) => this.#changed(this.follower.state?.executionId === state.executionId ? this.follower.state : state),
+      onChange: (conversation) => this.#altered(conversation),
+      onProblem: (problem) => this.#complain(problem),
+    });
+    this.menu = new Menu(page.querySelector("#menu"), page, {
+      version: () => this.#version ?? 0,
+      onChange: (conversation) => this.#altered(conversation),
+      onProblem: (problem) => this.#complain(problem),
+    });
+    this.editing = new Editing(page, {
+      isReady: () => this.composer.mode === "ready",
+      onEdit: (message, text) => this.#rewrite(message, text),
+      onAgain: (message) => this.#rewrite(message, null),
+      onHomeless: (text, problem) => {
+        this.composer.put(text);
+        this.composer.warn(problem);
+      },
+    });
+    listenForEarlier(page, () => this.composer.invite("Write how to go on from here"));
     this.connection.connect();
   }
 
@@ -75,30 +102,66 @@ export class Chat {
     this.composer.focus();
   }
 
-  async #start({ id, text, files }) {
+  /* `place` says where the turn belongs, unless it follows what is shown. */
+  async #start({ id, text, files, place }) {
     const said = text.trim() === "" ? [] : [{ type: "text", text }];
     this.transcript.expect([...said, ...files.map(blockOf)]);
     const input = [...said, ...files.map(({ attachmentId }) => ({ type: "attachment", attachmentId }))];
-    const fields = { agent: this.agents.chosen, input, format: "html" };
-    if (this.follower.conversationId !== null) {
-      fields.conversationId = this.follower.conversationId;
-      if (this.#version !== null) fields.baseRevision = this.#version;
-    }
     try {
-      this.#accepted(await this.connection.request("start", fields, { id }), titleOf(text, files));
+      const ack = await this.connection.request("start", { ...this.#fields(place), input }, { id });
+      this.#accepted(ack, titleOf(text, files), { elsewhere: place.fromRevisionId !== undefined });
     } catch (error) {
       this.transcript.withdraw();
       this.composer.refused({ text, files }, sentence(error), error.doubtful);
+      if (error.code === "CONVERSATION_CONFLICT") this.conflict.open(this.#page.dataset.head);
       if (OUT_OF_DATE.has(error.code)) this.follower.subscribe();
     }
   }
 
-  async #adopt(executionId) {
+  /* Make another version of the turn that begins with a message: with another `text`, or none for another answer. */
+  async #rewrite(message, text) {
+    if (this.composer.mode !== "ready") return;
+    const id = message.dataset.messageId;
+    const change = text === null ? { regenerateMessageId: id } : { editMessageId: id, input: [{ type: "text", text }] };
+    this.composer.say("");
+    this.composer.mode = "sending";
+    this.composer.focus();
+    this.transcript.expect(text === null ? null : [{ type: "text", text }], message);
     try {
-      const { revision } = await adopt(this.#page.dataset.basePath, executionId);
+      this.#accepted(await this.connection.request("start", this.#fields(change)), "", { branched: true });
+    } catch (error) {
+      this.transcript.withdraw();
+      this.composer.mode = "ready";
+      if (text === null) this.composer.warn(sentence(error));
+      else this.editing.keep(message, text, sentence(error));
+      if (OUT_OF_DATE.has(error.code)) this.follower.subscribe();
+    }
+  }
+
+  #fields(place) {
+    const fields = { agent: this.agents.chosen, format: "html", ...place };
+    if (this.follower.conversationId === null) {
+      if (this.agents.temporary) fields.temporary = true;
+      return fields;
+    }
+    fields.conversationId = this.follower.conversationId;
+    if (this.branches.earlier) fields.fromRevisionId ??= this.#page.dataset.revision;
+    if (fields.fromRevisionId === undefined && this.#version !== null) fields.baseRevision = this.#version;
+    return fields;
+  }
+
+  async #adopt(executionId, asBranch) {
+    const { dataset } = this.#page;
+    try {
+      const { revision, headRevisionId = dataset.head } = await adopt(dataset.basePath, executionId, asBranch);
       if (revision > this.#version + 1) this.follower.subscribe(); // there is more than this page shows: it catches up
-      else this.#version = Math.max(this.#version, revision);
+      else {
+        this.#version = Math.max(this.#version, revision);
+        dataset.head = headRevisionId;
+      }
       this.transcript.keep(executionId, revision);
+      this.branches.begun({ executionId }, { branched: asBranch });
+      this.branches.stored(executionId);
       this.composer.say("");
       this.composer.invite("Write how to go on from here");
       announce("The turn is part of the conversation now.");
@@ -108,21 +171,53 @@ export class Chat {
     }
   }
 
-  #accepted({ executionId, conversationId, created }, title) {
+  #accepted({ executionId, conversationId, created }, title, begun = {}) {
+    const { dataset } = this.#page;
+    const address = dataset.conversationPath.replace(dataset.noId, conversationId);
+    const { temporary } = this.agents;
     this.composer.accepted();
+    this.conflict.close();
     this.transcript.accept(executionId);
-    const address = this.#page.dataset.conversationPath.replace(NO_ID, conversationId);
     if (this.follower.conversationId !== conversationId) {
       this.agents.leave();
       history.replaceState(null, "", address);
-      this.#entitle(title);
-      this.composer.remember(conversationId);
+      this.#entitle(title); // whole: the style cuts it where it has no room
+      dataset.conversationId = conversationId;
+      this.menu.appear(conversationId, temporary);
+      this.#remember(conversationId);
       this.#version = 0;
     }
-    this.#list.promote(conversationId, address, title);
+    this.#list.promote(conversationId, address, document.querySelector("h1").textContent.trim(), { temporary });
     this.follower.started(executionId, conversationId);
+    this.branches.begun(this.follower.state, begun);
     this.composer.mode = this.follower.live ? "running" : "ready";
     if (created === false) this.follower.subscribe(); // an answer to a repeated start: the run may be over
+  }
+
+  /* What was not sent waits where it was left, for each conversation. */
+  #remember(conversationId = this.follower.conversationId) {
+    this.composer.remember(conversationId);
+    this.conflict.remember(conversationId);
+  }
+
+  /* The conversation was changed from here, but for what was said in it. */
+  #altered(conversation) {
+    if (conversation.revision === this.#version + 1) {
+      this.#version = conversation.revision;
+      if (!this.branches.earlier) this.#page.dataset.head = conversation.headRevisionId ?? "";
+    } else {
+      this.follower.subscribe(); // there is more that this page does not know
+    }
+    this.#entitle(conversation.title ?? "Untitled chat");
+    this.#list.update(conversation, this.branches.address);
+  }
+
+  /* Say what went wrong where it is seen: an earlier version has no box to write in. */
+  #complain(problem) {
+    const line = this.#page.querySelector("[data-revision-problem]");
+    if (line === null) return this.composer.say(problem);
+    line.textContent = problem;
+    line.hidden = false;
   }
 
   #entitle(title) {
@@ -149,8 +244,14 @@ export class Chat {
     if (late !== null) this.#accepted(ack, titleOf(late.text, late.files));
   }
 
-  #changed(state, event) {
-    this.transcript.update(state, event);
+  #changed(state, event = null) {
+    if (this.branches.takes(state, this.composer.mode === "sending")) {
+      this.transcript.update(state, event);
+      if (state.revision?.id && state.revision.id !== this.#page.dataset.head) {
+        this.#page.dataset.head = state.revision.id;
+        this.branches.stored(state.executionId);
+      }
+    }
     this.#list.mark(state.conversationId, state);
     if (this.composer.mode !== "sending" || state.ended === false) {
       this.composer.mode = state.ended ? "ready" : "running";
@@ -165,7 +266,7 @@ export class Chat {
   /* The page is older than the conversation: what is missing comes with a fresh page, at most once per version. */
   #compare({ version, executionId }) {
     const seen = this.#version;
-    if (seen === null || version <= seen) {
+    if (seen === null || version <= seen || this.branches.earlier) {
       this.#version ??= version;
       if (executionId === null) this.#loaded(); // else a snapshot follows
       return;

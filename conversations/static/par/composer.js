@@ -17,6 +17,9 @@ const same = (one, other) =>
 /* Whether Enter belongs to an input method; Safari ends the composition before it tells of the key. */
 const composing = ({ isComposing, keyCode }) => isComposing || keyCode === 229;
 
+/* Whether a key sends what is written. */
+export const sends = (event) => event.key === "Enter" && !event.shiftKey && !composing(event) && !touchOnly.matches;
+
 export class Composer {
   #form;
   #box;
@@ -49,7 +52,7 @@ export class Composer {
       this.submit();
     });
     this.#box.addEventListener("keydown", (event) => {
-      if (event.key !== "Enter" || event.shiftKey || composing(event) || touchOnly.matches) return;
+      if (!sends(event)) return;
       event.preventDefault();
       this.submit();
     });
@@ -75,8 +78,9 @@ export class Composer {
     this.#edited();
   }
 
-  /* Send what is in the box and beside it, or `text` past both; nothing happens while a run is live. */
-  submit(text) {
+  /* Send what is in the box and beside it, or `text` past both; nothing happens while a run is live. `place` says where it
+     belongs if that is not the end of what is shown. */
+  submit(text, place = {}) {
     const typed = this.#box.value;
     const said = { text: text ?? typed, files: text === undefined ? this.#tray.files : [] };
     if (this.#mode !== "ready" || (text === undefined && !this.#sendable) || isNothing(said)) return;
@@ -90,7 +94,7 @@ export class Composer {
     }
     this.say("");
     this.#edited();
-    this.#onSend({ id: this.#id, ...said });
+    this.#onSend({ id: this.#id, ...said, place });
   }
 
   get #sendable() {
@@ -104,9 +108,15 @@ export class Composer {
     this.#keep();
   }
 
-  /* The server has refused the message: it is put back, before what was typed since. In doubt it keeps its id. */
-  refused({ text, files }, problem, doubtful) {
+  /* Put a text into the box, before what stands in it. */
+  put(text) {
     this.#box.value = [text, this.#box.value].filter((each) => each !== "").join("\n");
+    this.#edited();
+  }
+
+  /* The server has refused the message: it is put back. In doubt it keeps its id. */
+  refused({ text, files }, problem, doubtful) {
+    this.put(text);
     this.#sent = NOTHING;
     this.#tray.put(files);
     this.#restored = doubtful ? { text, files, id: this.#id } : null;
@@ -159,6 +169,7 @@ export class Composer {
     this.#stop.hidden = mode === "ready" || mode === "loading";
     this.#stop.disabled = mode !== "running";
     this.#send.hidden = mode === "sending" || mode === "running";
+    for (const button of this.#form.querySelectorAll("[data-conflict]")) button.disabled = mode !== "ready";
     this.#edited();
   }
 

@@ -1,10 +1,10 @@
 /* What a person may do with a turn that did not end well: go on from it, send it again, have the answer continued. */
 
-import { Refused } from "./socket.js";
+import { call } from "./http.js";
 
 const CONTINUE = "Continue.";
 
-/* `onSay(text)` sends a message, `onAdopt(executionId)` makes a turn part of the conversation. */
+/* `onSay(text)` sends a message, `onAdopt(executionId, asBranch)` makes a turn part of the conversation. */
 export function listenForOffers(root, { onSay, onAdopt }) {
   root.addEventListener("click", async ({ target }) => {
     const button = target.closest("[data-offer]");
@@ -15,24 +15,17 @@ export function listenForOffers(root, { onSay, onAdopt }) {
     else {
       const buttons = button.parentElement.querySelectorAll("button");
       for (const each of buttons) each.disabled = true;
-      await onAdopt(run.dataset.executionId);
+      await onAdopt(run.dataset.executionId, button.dataset.offer === "branch");
       for (const each of buttons) each.disabled = false;
     }
   });
 }
 
-/* Make what a run had so far part of its conversation; returns the conversation, or throws `Refused`. */
-export async function adopt(basePath, executionId) {
-  const headers = { "X-CSRFToken": document.querySelector("[name=csrfmiddlewaretoken]").value };
-  let answer;
-  try {
-    answer = await fetch(`${basePath}/executions/${executionId}/adopt`, { method: "POST", headers });
-  } catch {
-    throw new Refused("NOT_CONNECTED", "There is no connection to the server.");
-  }
-  const { conversation, error } = await answer.json().catch(() => ({}));
-  if (!conversation) throw new Refused(error?.code ?? "INTERNAL_ERROR", error?.message ?? "");
-  return conversation;
+/* Make what a run had so far part of its conversation, as a branch also where that has gone on elsewhere; returns the
+   conversation, or throws `Refused`. */
+export async function adopt(basePath, executionId, asBranch) {
+  const address = `${basePath}/executions/${executionId}/adopt${asBranch ? "?branch=true" : ""}`;
+  return (await call("POST", address)).conversation;
 }
 
 /* What was said: this is offered only where that was one text. */

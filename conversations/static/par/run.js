@@ -20,9 +20,15 @@ export class RunView {
 
   /* Show what was typed until the run's own messages are there. */
   expect(blocks) {
-    this.#expected = new MessageView("user", "expected", this.#rendered);
-    this.#expected.draw(blocks, { stored: true });
-    this.element.append(this.#expected.element);
+    const view = new MessageView("user", "expected", this.#rendered);
+    view.draw(blocks, { stored: true });
+    this.expectAgain(view.element);
+  }
+
+  /* Likewise with a message that was shown before and is answered anew. */
+  expectAgain(element) {
+    this.#expected = { element };
+    this.element.append(element);
   }
 
   draw(state) {
@@ -98,8 +104,9 @@ export class RunView {
     const detail = this.#notice.querySelector(".notice-detail");
     detail.textContent = notice.detail;
     detail.hidden = notice.detail === "";
-    const adopt = this.#notice.querySelector('[data-offer="adopt"]');
-    if (adopt) adopt.hidden = !notice.begun;
+    for (const adopt of this.#notice.querySelectorAll('[data-offer="adopt"], [data-offer="branch"]')) {
+      adopt.hidden = !notice.begun;
+    }
     const again = this.#notice.querySelector('[data-offer="again"]');
     if (again) again.hidden = !this.#repeatable(state);
     this.element.append(this.#notice);

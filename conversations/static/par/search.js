@@ -4,4 +4,4 @@ import { ConversationList } from "./conversations.js";
 import { listenForSidebar } from "./sidebar.js";
 
 listenForSidebar(document.getElementById("sidebar-button"), document.getElementById("sidebar"));
-new ConversationList(document.getElementById("conversations"));
+new ConversationList(document.querySelector(".conversations"));

@@ -1,6 +1,7 @@
 /* All runs that this page has seen, below the stored messages that came with it. */
 
 import { addCopying, listenForCopying } from "./copying.js";
+import { Cut } from "./cut.js";
 import { announce } from "./fragments.js";
 import { Rendered } from "./rendered.js";
 import { RunView } from "./run.js";
@@ -14,8 +15,11 @@ export class Transcript {
   #runs = new Map(); // execution id -> {view, state, asked}
   #complete; // ids of the ended runs that came with the page
   #expected = null;
+  #cut = null; // what the expected run takes the place of
+  #cuts = new Map(); // execution id -> what it takes the place of
   #changed = new Set();
   #due = false;
+  #waiting = [];
   #atEnd = true;
   #newest;
 
@@ -48,10 +52,13 @@ export class Transcript {
     if (this.#atEnd && this.#root.firstElementChild !== null) toEnd();
   }
 
-  /* Show a message that is on its way to the server. */
-  expect(blocks) {
+  /* Show a message that is on its way to the server, in the `place` of another one and all that follows it; without a
+     blocks it is that message again. */
+  expect(blocks, place = null) {
     this.#expected = new RunView(this.#rendered);
-    this.#expected.expect(blocks);
+    if (blocks === null) this.#expected.expectAgain(place.cloneNode(true));
+    else this.#expected.expect(blocks);
+    this.#cut = place && new Cut(this.#root, place);
     this.#root.append(this.#expected.element);
     this.#toNewest();
   }
@@ -61,14 +68,61 @@ export class Transcript {
     const expected = this.#expected;
     this.#expected = null;
     if (expected === null) return;
+    if (this.#cut) this.#cuts.set(executionId, this.#cut);
+    this.#cut = null;
     if (this.#runs.has(executionId)) expected.element.remove();
     else this.#runs.set(executionId, { view: expected, state: null, asked: null });
+    this.#settle(executionId);
   }
 
   /* The server refused the message. */
   withdraw() {
     this.#expected?.element.remove();
     this.#expected = null;
+    this.#cut?.undo();
+    this.#cut = null;
+  }
+
+  /* A run that was begun elsewhere takes the place of this message and all that follows it. */
+  replace(executionId, message) {
+    const run = this.#runs.get(executionId);
+    if (!run || this.#cuts.has(executionId) || run.view.element.contains(message)) return;
+    this.#cuts.set(executionId, new Cut(this.#root, message, run.view.element));
+    this.#settle(executionId);
+  }
+
+  /* A run does not belong to what is shown. */
+  forget(executionId) {
+    this.#runs.get(executionId)?.view.element.remove();
+    this.#runs.delete(executionId);
+  }
+
+  /* Bring a part into view and stay there. */
+  lookAt(element) {
+    this.#atEnd = false;
+    element.scrollIntoView({ block: "center" });
+  }
+
+  /* Resolves when everything is drawn that is known. */
+  drawn() {
+    return this.#due ? new Promise((resolve) => this.#waiting.push(resolve)) : Promise.resolve();
+  }
+
+  message(id) {
+    return this.#root.querySelector(`.message[data-message-id="${CSS.escape(id)}"]`);
+  }
+
+  run(executionId) {
+    return this.#root.querySelector(`.run[data-execution-id="${CSS.escape(executionId)}"]`);
+  }
+
+  /* What a run took the place of is gone once the run is stored, and back where it came to nothing. */
+  #settle(executionId) {
+    const { state, view } = this.#runs.get(executionId);
+    if (!state?.ended || !this.#cuts.has(executionId)) return;
+    if (state.revision) this.#cuts.get(executionId).drop();
+    else this.#cuts.get(executionId).undo(view.element);
+    this.#cuts.delete(executionId);
   }
 
   /* A run has a new state; `event` is what changed it, null after a snapshot. */
@@ -89,6 +143,7 @@ export class Transcript {
       return;
     }
     run.state = state;
+    this.#settle(state.executionId);
     if (state.interrupt) this.#asked(run, state);
     if (event?.type === "interrupt-resolved") this.#answered(run, event);
     if (event?.type === "execution-started") announce(`${agentName()} is answering.`);
@@ -102,15 +157,32 @@ export class Transcript {
      less of a half-written message than was seen, and numbers its blocks anew. */
   keep(executionId, version) {
     const run = this.#runs.get(executionId);
+    if (run?.kept) return;
     if (run?.state) {
       run.kept = true;
       run.state.revision ??= { version };
+      this.#end(run.view.element);
       this.#later(run);
       return;
     }
-    const element = this.#root.querySelector(`.run[data-execution-id="${CSS.escape(executionId)}"]`);
+    const element = this.run(executionId);
+    if (element === null || element.dataset.status === "completed") return; // taken away since, or kept before
     element.dataset.status = "completed";
     element.querySelector(":scope > .notice")?.remove();
+    this.#end(element);
+  }
+
+  /* The conversation ends with this turn from now on; others that came to nothing stand before it. */
+  #end(element) {
+    let beside = true;
+    let next = element.nextElementSibling;
+    while (next !== null && next !== this.#expected?.element) {
+      const following = next.nextElementSibling;
+      beside &&= next.matches(".run:is([data-status=failed], [data-status=cancelled])");
+      if (beside) element.before(next);
+      else next.remove();
+      next = following;
+    }
   }
 
   store(frame) {
@@ -154,6 +226,7 @@ export class Transcript {
     const changed = [...this.#changed];
     this.#changed.clear();
     for (const { view, state } of changed) view.draw(state);
+    for (const resolve of this.#waiting.splice(0)) resolve();
     if (!this.#atEnd) this.#newest.hidden = false;
   }
 }

@@ -1,0 +1,109 @@
+/* Edit a message of one's own in its place, and have an answer made again. */
+
+import { sends } from "./composer.js";
+import { fragment } from "./fragments.js";
+
+const BUSY = "Another answer is being written. It can be sent once that has ended.";
+const TALLEST = 8; // lines
+
+export class Editing {
+  #page;
+  #hooks;
+
+  /* Hooks: isReady(), onEdit(message, text) sends an edited message, onAgain(message) has one answered again,
+     onHomeless(text, problem) takes an edit whose message is no longer part of the conversation. */
+  constructor(page, hooks) {
+    this.#page = page;
+    this.#hooks = hooks;
+    page.querySelector("#transcript").addEventListener("click", ({ target }) => {
+      const button = target.closest("[data-turn]");
+      const message = button?.closest(".message");
+      if (button?.dataset.turn === "edit") this.#open(message, textOf(message));
+      else if (button && hooks.isReady()) hooks.onAgain(questionOf(message));
+    });
+    const kept = JSON.parse(sessionStorage.getItem(this.#key) ?? "null");
+    const message = kept && page.querySelector(`.message-user[data-message-id="${CSS.escape(kept.id)}"]`);
+    if (message) {
+      this.#open(message, kept.text, kept.problem);
+    } else if (kept) {
+      sessionStorage.removeItem(this.#key);
+      hooks.onHomeless(kept.text, kept.problem);
+    }
+  }
+
+  /* Put an edited text back into its message, with what was the matter; it outlives a reload of the page. */
+  keep(message, text, problem) {
+    sessionStorage.setItem(this.#key, JSON.stringify({ id: message.dataset.messageId, text, problem }));
+    this.#open(message, text, problem);
+  }
+
+  get #key() {
+    return `par-edit:${this.#page.dataset.person}:${this.#page.dataset.conversationId}`;
+  }
+
+  #open(message, text, problem = "") {
+    if (message.querySelector(".edit")) return;
+    const form = fragment("edit");
+    const box = form.querySelector("textarea");
+    box.value = text;
+    box.rows = Math.min(TALLEST, text.split("\n").length); // where `field-sizing` is unknown
+    say(form, problem);
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      event.stopPropagation(); // the transcript takes other forms for questions about tools
+      this.#send(message, form);
+    });
+    form.querySelector("[data-cancel]").addEventListener("click", () => this.#close(message, form));
+    box.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") this.#close(message, form);
+      if (!sends(event)) return;
+      event.preventDefault();
+      this.#send(message, form);
+    });
+    message.dataset.editing = "true";
+    message.querySelector(".blocks").after(form);
+    box.focus();
+    box.setSelectionRange(text.length, text.length);
+  }
+
+  #send(message, form) {
+    const text = form.querySelector("textarea").value;
+    if (text.trim() === "") return;
+    if (!this.#hooks.isReady()) {
+      say(form, BUSY);
+      return;
+    }
+    this.#close(message, form);
+    this.#hooks.onEdit(message, text);
+  }
+
+  #close(message, form) {
+    sessionStorage.removeItem(this.#key);
+    form.remove();
+    delete message.dataset.editing;
+    message.querySelector('[data-turn="edit"]').focus();
+  }
+}
+
+function say(form, problem) {
+  const line = form.querySelector(".problem");
+  line.textContent = problem;
+  line.hidden = problem === "";
+}
+
+function textOf(message) {
+  return [...message.querySelectorAll(":scope > .blocks > .said")].map((part) => part.textContent).join("\n\n");
+}
+
+/* The message of a person that an answer answers; the answer itself where the page does not show it. */
+function questionOf(message) {
+  const all = [...message.closest("#transcript").querySelectorAll(".message")];
+  const before = all.slice(0, all.indexOf(message)).reverse();
+  return before.find((each) => each.matches(".message-user") && inConversation(each)) ?? message;
+}
+
+/* Turns that came to nothing stand between the others. */
+function inConversation(message) {
+  const run = message.closest(".run");
+  return run === null || run.dataset.status === "completed";
+}
