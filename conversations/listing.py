@@ -77,12 +77,22 @@ def listing(user: User, before: str, limit: int, *, archived: bool = False) -> L
     return page_of(user, Filters(archived=archived), before if known else "", limit, pinned_first=True)
 
 
-def page_of(user: User, filters: Filters, before: str, limit: int, *, pinned_first: bool = False) -> Listing:
+def page_of(
+    user: User,
+    filters: Filters,
+    before: str,
+    limit: int,
+    *,
+    pinned_first: bool = False,
+    among: QuerySet[Conversation] | None = None,
+) -> Listing:
     """Return up to `limit` conversations that come after the cursor `before`, which is empty for the first page.
 
-    Raises `InvalidArgument` for a cursor that none of these lists gave.
+    `among` leaves only these. Raises `InvalidArgument` for a cursor that none of these lists gave.
     """
     rows = filters.apply(conversations_of(user)).select_related("agent", "head").defer(*_OF_THE_HEAD)
+    if among is not None:
+        rows = rows.filter(pk__in=among.values("pk"))
     if pinned_first:
         rows = rows.order_by("-pinned", "-updated_at", "-id")
     cursor = _CURSOR.fullmatch(before)

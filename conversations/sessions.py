@@ -6,6 +6,7 @@ from django.conf import settings
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
 
+from conversations.api.errors import problem
 from conversations.credentials import SESSION_KEY_FORM
 from conversations.middleware import AsyncMiddleware
 
@@ -18,5 +19,7 @@ class CleanRequestMiddleware(AsyncMiddleware):
         if key is not None and not SESSION_KEY_FORM.fullmatch(key):
             del request.COOKIES[settings.SESSION_COOKIE_NAME]
         if "%00" in request.META.get("QUERY_STRING", "") or "\x00" in request.path:
+            if request.path_info.startswith(settings.PAR.base_path + "/"):
+                return problem(400, "INVALID_ARGUMENT", "an address holds no NUL")
             raise BadRequest("an address holds no NUL")
         return await self.get_response(request)

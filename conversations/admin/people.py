@@ -8,12 +8,14 @@ from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from agent.admin.base import KeptWhileUsed
 from conversations.models import User
+from conversations.rights.deletion import close_account
 
 admin.site.unregister([Group, EmailAddress, Authenticator])
 
@@ -41,6 +43,13 @@ class UserAdmin(DjangoUserAdmin[User], KeptWhileUsed):
     add_fieldsets = [
         (None, {"classes": ["wide"], "fields": ["username", "email", "usable_password", "password1", "password2"]}),
     ]
+
+    def delete_model(self, request: HttpRequest, obj: User) -> None:
+        close_account(obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+        for person in queryset:
+            close_account(person)
 
     def save_model(self, request: HttpRequest, obj: User, form: object, change: bool) -> None:
         super().save_model(request, obj, form, change)

@@ -21,6 +21,7 @@ from conversations.api.parsing import from_wire
 from conversations.api.serving import find_host, json_answer
 from conversations.listing import Filters, page_of
 from conversations.models import Conversation
+from conversations.search import matching_conversations
 
 REFUSED = schemas.REFUSED
 MOST_LISTED = 1000
@@ -39,6 +40,7 @@ async def list_conversations(
     request: HttpRequest,
     limit: Annotated[int | None, Query(ge=1, le=MOST_LISTED)] = None,
     cursor: Annotated[str, Query(max_length=100)] = "",
+    q: Annotated[str, Query(max_length=1000)] = "",
     agent: Annotated[str | None, Query(max_length=64)] = None,
     tag: Annotated[str | None, Query(max_length=50)] = None,
     pinned: bool | None = None,
@@ -46,13 +48,16 @@ async def list_conversations(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> HttpResponse:
-    """`since` and `until` are times of the last change; `nextCursor` of an answer is the `cursor` of the next page."""
+    """`q` is searched for as in `/search`; `since` and `until` are times of the last change.
+
+    `nextCursor` of an answer is the `cursor` of the next page.
+    """
     filters = Filters(agent=agent, tag=tag, pinned=pinned, archived=archived, since=since, until=until)
     user = credential(request).user
     limit = limit or settings.PAR.conversation_list_limit
 
     def read() -> schemas.ConversationList:
-        found = page_of(user, filters, cursor, limit)
+        found = page_of(user, filters, cursor, limit, among=matching_conversations(user, q) if q else None)
         rows = tuple(map(schemas.ConversationRow.of, found.rows))
         return schemas.ConversationList(conversations=rows, next_cursor=found.older or None)
 

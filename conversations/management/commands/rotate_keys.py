@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from agent import crypto
 from agent.models.fields import rotate_secrets
 from conversations.accounts import MFA_PLACE
+from conversations.models import IdempotentRequest
 
 
 class Command(BaseCommand):
@@ -19,11 +20,19 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            fields, factors = rotate_secrets(), _rotate_factors()
+            fields, factors = rotate_secrets() + _rotate_answers(), _rotate_factors()
         except crypto.SecretUnreadable as error:
             raise CommandError(f"{error}; put its key back into PAR_SECRET_KEYS") from error
         name = crypto.key_name(crypto.current_key())
         self.stdout.write(f"{fields} secrets and {factors} second factors now use the key {name}.")
+
+
+def _rotate_answers() -> int:
+    changed = 0
+    for row in IdempotentRequest.objects.exclude(answer="").exclude(answer__startswith=crypto.current_prefix()):
+        old = row.answer
+        changed += IdempotentRequest.objects.filter(pk=row.pk, answer=old).update(answer=row.sealed(row.body))
+    return changed
 
 
 def _rotate_factors() -> int:

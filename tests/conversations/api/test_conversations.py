@@ -144,6 +144,7 @@ def test_lists_are_filtered_and_paged(api: Api, user: User) -> None:
 
     assert titles("tag=odd&archived=false") == ["5", "1"]
     assert (titles("pinned=true"), titles("archived=true"), titles("tag=none")) == (["0"], ["3"], [])
+    assert titles("q=3") == ["3"]
     assert titles(f"agent={rows[2].agent.slug}") == ["2"]
     assert titles("since=2000-01-01T00:00:00Z&until=2001-01-01T00:00:00Z") == []
     for bad in ("cursor=nonsense", "limit=0", "limit=1001", "pinned=perhaps", "since=yesterday"):
