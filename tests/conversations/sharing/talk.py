@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 from uuid import uuid4
 
+from django.db import transaction
+
 from agent.runtime.messages import (
     AgentMessage,
     Base64Source,
@@ -65,14 +67,15 @@ def talk(owner: User, *turns: tuple[AgentMessage, ...], **columns: Any) -> Conve
 def go_on(conversation: Conversation, *messages: AgentMessage) -> Conversation:
     """The same with one more turn at its head."""
     conversation.refresh_from_db()
-    store.append_revision(
-        conversation,
-        RevisionKind.TURN,
-        messages,
-        ModelContext(model_state=None),
-        parent_id=conversation.head_id,
-        known=None,
-    )
+    with transaction.atomic():
+        store.append_revision(
+            conversation,
+            RevisionKind.TURN,
+            messages,
+            ModelContext(model_state=None),
+            parent_id=conversation.head_id,
+            known=None,
+        )
     return conversation
 
 
