@@ -69,4 +69,4 @@ def test_each_code_is_on_the_page_beside_its_status() -> None:
 def test_the_event_of_the_page_is_made_like_a_real_one() -> None:
     assert EVENT_EXAMPLE.strip() in PAGE
     data = EVENT_EXAMPLE.split("data: ")[1].strip()
-    assert event_of(data.encode())[0].decode() == EVENT_EXAMPLE
+    assert b"".join(event_of(data.encode())[0]).decode() == EVENT_EXAMPLE

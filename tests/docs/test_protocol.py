@@ -121,6 +121,7 @@ def test_each_code_of_a_command_is_on_the_page() -> None:
         "NOT_SERVED",
         "ATTACHMENT_UNFIT",
         "IMPORT_INVALID",
+        "SHARE_NOT_FOUND",
         "PAYLOAD_TOO_LARGE",
         "UNSUPPORTED_MEDIA_TYPE",
     }
