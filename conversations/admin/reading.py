@@ -26,7 +26,7 @@ from agent.runtime.exceptions import InvalidArgument
 from conversations.models import Conversation, User
 from conversations.reading import LONGEST_REASON, SHORTEST_REASON, Readings, note_reading, reason_of
 
-READERS = ("conversations.view_conversation", "conversations.view_revision", "conversations.view_execution")
+READERS = tuple(f"conversations.view_{name}" for name in ("conversation", "revision", "execution", "sharelink"))
 
 
 class ReasonNeeded(Exception):

@@ -10,17 +10,19 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from unfold.decorators import action, display
 
-from agent.admin.base import ReadOnlyAdmin, link_to
+from agent.admin.base import link_to
 from conversations import sharing
+from conversations.admin.reading import ReadingAdmin
 from conversations.models import ShareLink, User
 
 
 @admin.register(ShareLink)
-class ShareLinkAdmin(ReadOnlyAdmin):
-    list_display = ["title_shown", "shown", "owner", "state", "created_at", "published_at", "expires_at", "revoked_at"]
+class ShareLinkAdmin(ReadingAdmin):
+    list_display = ["shown", "conversation", "owner", "state", "created_at", "published_at", "expires_at", "revoked_at"]
     list_select_related = ["owner", "conversation"]
     list_filter = ["created_at", "revoked_at"]
-    search_fields = ["title", "prefix", "owner__email", "conversation__id"]
+    search_fields = ["prefix", "owner__email", "conversation__id"]
+    open_columns = frozenset({"id", "prefix", "owner", "conversation", "created_at", "revoked_at"})
     show_full_result_count = False
     actions = ["revoke"]  # type: ignore[assignment]
     fields = [
@@ -40,7 +42,7 @@ class ShareLinkAdmin(ReadOnlyAdmin):
     def has_revoke_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("conversations.change_sharelink")
 
-    @display(description="title", ordering="title")
+    @display(description="title")
     def title_shown(self, row: ShareLink) -> str:
         return row.title or "Untitled chat"
 

@@ -58,7 +58,7 @@ class ShareLink(models.Model):
         indexes = [models.Index(fields=["owner", "-id"], name="share_link_of_owner")]
 
     def __str__(self) -> str:
-        return f"{self.title or 'Untitled chat'} ({self.prefix}…)"
+        return f"Link {self.prefix}…"
 
     @classmethod
     def publish(

@@ -13,7 +13,7 @@ from pytest_django import Settings
 
 from agent.models import AuditRecord
 from conversations import reading
-from conversations.models import Conversation, Execution, User
+from conversations.models import Conversation, Execution, ShareLink, User
 from tests.damage import answer, grow, message
 from tests.factories import AdministratorFactory, ConversationFactory, ExecutionFactory, UserFactory
 
@@ -234,6 +234,21 @@ def test_no_other_way_leads_to_content(admin: Client, theirs: Conversation) -> N
         assert asked.status_code == 302
         assert admin.get(f"{address}change/?_to_field=title").status_code == 400
         assert SECRET not in admin.get(f"{address[:-1]}/").content.decode()
+
+
+def test_share_links_say_nothing_either(admin: Client, theirs: Conversation) -> None:
+    assert theirs.head is not None
+    row = ShareLink.objects.create(
+        conversation=theirs, owner=theirs.owner, revision=theirs.head, title=SECRET, prefix="abc", digest="d"
+    )
+    assert SECRET not in str(row)
+    for query in ("", "?q=zebra"):
+        assert SECRET not in admin.get(f"/admin/conversations/sharelink/{query}").content.decode()
+    assert admin.get("/admin/conversations/sharelink/?title__startswith=z").status_code == 400
+    address = f"/admin/conversations/sharelink/{row.pk}/change/"
+    assert admin.get(address)["Location"].startswith(ask(theirs))
+    admin.post(ask(theirs), {"reason": REASON})
+    assert SECRET in admin.get(address).content.decode()
 
 
 def test_the_name_of_a_conversation_says_nothing(theirs: Conversation) -> None:

@@ -19,6 +19,9 @@ def test_links_are_read_and_revoked_and_never_changed(client: Client) -> None:
     owner, staff = UserFactory(), AdministratorFactory()
     share, token = sharing.create_share(owner, everything(owner).pk)
     client.force_login(staff)
+    reason = f"/admin/conversations/conversation/{share.conversation_id}/reason/"
+    assert client.get(f"{LIST}{share.pk}/change/")["Location"].startswith(reason)
+    client.post(reason, {"reason": "a support request"})
 
     for address in (LIST, f"{LIST}?q={share.conversation_id}", f"{LIST}{share.pk}/change/"):
         page = client.get(address).content.decode()
