@@ -102,12 +102,12 @@ async def test_a_model_that_only_embeds_is_not_asked() -> None:
 
 
 async def test_a_server_that_only_keeps_the_connection_open_is_given_up() -> None:
-    pings = ScriptedAnswer([b": ping\n\n"] * 1_000, pace=0.02)
+    pings = ScriptedAnswer([b": ping\n\n"] * 10_000, pace=0.02)
     async with ScriptedProvider(listed("m"), pings) as provider:
         config = ModelConfig("openai-chat", "", provider.url, allow_private=True)
-        result = await probe(config, within=0.3)
+        result = await probe(config, within=2.0)  # a busy machine takes a second to load the client
+        assert (result.works, result.error) == (False, "it began no answer within 2 seconds")
         await provider.wait_for_closed()
-    assert (result.works, result.error) == (False, "it began no answer within 0.3 seconds")
 
 
 async def test_the_demo_needs_no_network() -> None:
