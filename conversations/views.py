@@ -15,6 +15,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
 from agent.models import AgentProfile
+from conversations.attachments import pictures_in
 from conversations.exceptions import CorruptRevision, RevisionNotFound
 from conversations.listing import conversations_of, listing
 from conversations.models import Conversation, OneTimeLink, Revision, User
@@ -61,15 +62,16 @@ def conversation(request: HttpRequest, pk: UUID) -> HttpResponse:
         messages = path.context.messages
         outcome = tip.outcome if tip is not None else None
         branches = branching(row, path)
+        unsaved = unsaved_turns(row, path)
+        pictures = pictures_in([*messages, *(message for turn in unsaved for message in turn.messages)])
+        names = dict(row.attachments.filter(pk__in=pictures).values_list("pk", "name")) if pictures else {}
         shown = history(
             messages,
             row.agent.name,
             limit=_limit(request),
-            unsaved=unsaved_turns(row, path),
+            unsaved=unsaved,
             cut_off=outcome is not None and outcome["type"] == "max-tokens",
-            sources=Sources(
-                settings.PAR.base_path, f"conversations/{row.pk}", dict(row.attachments.values_list("pk", "name"))
-            ),
+            sources=Sources(settings.PAR.base_path, f"conversations/{row.pk}", names),
             versions=branches.versions,
         )
     except CorruptRevision as error:
