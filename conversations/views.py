@@ -97,6 +97,7 @@ def _chat(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
         "blank_blocks": blank_blocks(),
         "largest_frame": str(settings.PAR.max_frame_bytes),
         "largest_file": str(settings.PAR.max_attachment_bytes),
+        "temporary_hours": settings.PAR.temporary_hours,
     }
     return render(request, "chat/page.html", {**for_scripts(), **shared, **context})
 

@@ -85,7 +85,7 @@ export class Composer {
     const said = { text: text ?? typed, files: text === undefined ? this.#tray.files : [] };
     if (this.#mode !== "ready" || (text === undefined && !this.#sendable) || isNothing(said)) return;
     // A restored message may have been on its way when the page went: under the same id it starts no second run.
-    this.#id = this.#restored && same(said, this.#restored) ? this.#restored.id : uuid();
+    this.#id = (this.#restored && same(said, this.#restored) && this.#restored.id) || uuid();
     this.#sent = said;
     this.mode = "sending";
     if (text === undefined) {
@@ -192,10 +192,16 @@ export class Composer {
     this.#attach.disabled = this.#mode === "loading";
   }
 
+  /* The id of what may have reached the server belongs to that very message. */
+  #idOf(draft) {
+    if (this.#sent !== NOTHING) return this.#id;
+    return this.#restored && same(draft, this.#restored) ? this.#restored.id : null;
+  }
+
   #keep(problem = "") {
     const text = [this.#sent.text, this.#box.value].filter((each) => each !== "").join("\n");
     const files = [...this.#sent.files, ...this.#tray.files];
-    const draft = { text, files, id: this.#id, problem };
+    const draft = { text, files, id: this.#idOf({ text, files }), problem };
     if (text || files.length > 0 || problem) sessionStorage.setItem(this.#key, JSON.stringify(draft));
     else sessionStorage.removeItem(this.#key);
   }
