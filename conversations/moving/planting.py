@@ -17,6 +17,7 @@ from conversations.models import LIVE, Conversation, Execution, Revision, Revisi
 from conversations.moving.enclosures import Enclosures, with_ids
 from conversations.moving.incoming import NOTHING_KEPT, Incoming, Node
 from conversations.moving.names import revision_name
+from conversations.moving.seals import canonical
 from conversations.store import title_of, trees
 from conversations.store.puts import claimed
 from conversations.store.revisions import advance
@@ -136,8 +137,9 @@ class Planter:
         there = dict(rows.values_list("public_id", "context"))
         same: set[str | None] = {None}
         for node in incoming.nodes:
-            here = there[known[node.source]] if node.source in known else None
-            if node.parent in same and (here is None or here == [message.to_wire() for message in node.messages]):
+            file = [message.to_wire() for message in node.messages]
+            here = there[known[node.source]] if node.source in known else file
+            if node.parent in same and canonical(here) == canonical(file):
                 same.add(node.source)
         self.dropped += sum(node.source not in same and node.model_context.model_state is not None for node in news)
         return [
