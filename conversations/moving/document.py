@@ -9,7 +9,7 @@ from uuid import UUID
 from pydantic import AwareDatetime, Field, StringConstraints
 
 from agent.runtime.events import Outcome
-from agent.runtime.messages import AgentMessage, ModelContext, TokenCount, Usage, Value
+from agent.runtime.messages import AgentMessage, ModelContext, Usage, Value
 from agent.runtime.values import JsonObject, Text
 from conversations.models import LABEL_LENGTH, TITLE_LENGTH
 
@@ -19,6 +19,7 @@ MOST_TAGS = 100
 TAG_LENGTH = 100
 
 Kind = Literal["turn", "edit", "regenerate", "compaction", "recovered", "put", "import", "reset"]
+Count = Annotated[int, Field(strict=True, ge=0, le=2**50)]  # leaves room to go on from
 Tag = Annotated[Text, StringConstraints(min_length=1, max_length=TAG_LENGTH)]
 
 
@@ -29,7 +30,7 @@ class RevisionDocument(Value):
     """
 
     revision_id: UUID
-    number: TokenCount
+    number: Count
     parent: UUID | None
     kind: Kind
     label: Annotated[Text, StringConstraints(max_length=LABEL_LENGTH)]
@@ -66,7 +67,7 @@ class ConversationDocument(Value):
     archived: Annotated[bool, Field(strict=True)]
     tags: Annotated[tuple[Tag, ...], Field(max_length=MOST_TAGS)]
     temporary: Annotated[bool, Field(strict=True)]
-    version: TokenCount
+    version: Count
     created_at: AwareDatetime
     updated_at: AwareDatetime
     head: UUID | None

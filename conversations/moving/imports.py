@@ -74,7 +74,7 @@ def import_file(user: User, file: IO[bytes], *, largest: int, agent: str | None 
         unchanged=how["unchanged"],
         empty=empty,
         conversations=tuple(dict.fromkeys(each.id for each in planted)),
-        model_states_dropped=dropped,
+        model_states_dropped=dropped + planter.dropped,
     )
 
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 from uuid import UUID
 
 from django.db.models import Q
+from django.utils import timezone
 
 from agent.models import AgentProfile
 from agent.runtime.messages import AgentMessage
 from conversations.exceptions import AgentNotFound
 from conversations.models import LIVE, Conversation, Execution, Revision, RevisionKind, User
 from conversations.moving.enclosures import Enclosures, with_ids
-from conversations.moving.incoming import Incoming, Node
+from conversations.moving.incoming import NOTHING_KEPT, Incoming, Node
 from conversations.moving.names import revision_name
+from conversations.moving.seals import canonical
 from conversations.store import title_of, trees
+from conversations.store.puts import claimed
 from conversations.store.revisions import advance
 
 Ids: TypeAlias = Mapping[UUID, UUID | str]
@@ -35,7 +38,9 @@ class Planter:
 
     def __init__(self, user: User, agent: str | None) -> None:
         self._user = user
+        self._now = timezone.now()  # nothing comes from the future: it would outlive what goes after a while
         self._enclosures = Enclosures(user)
+        self.dropped = 0  # model states that were sealed, but not for what they would stand below
         self._agents = {each.slug: each for each in AgentProfile.objects.visible_to(user)}
         if agent is not None and agent not in self._agents:
             raise AgentNotFound(f"there is no agent {agent!r}")
@@ -101,17 +106,17 @@ class Planter:
             tags=list(incoming.tags),
             external_id=incoming.external_id,
             version=incoming.version,
-            created_at=incoming.created_at,
-            updated_at=incoming.updated_at,
+            created_at=min(incoming.created_at, self._now),
+            updated_at=min(incoming.updated_at, self._now),
         )
 
     def _add(self, incoming: Incoming, existing: Conversation) -> None:
         known = self._names(incoming, existing)
-        news = _news(incoming, known)
+        news = self._believed(incoming, existing, known)
         places = {node.source: place for place, node in enumerate(news)}
         names = known | {node.source: self._name(incoming, node) for node in news}
         moves = incoming.head in places and self._is_where_it_was(incoming, existing, known)
-        advance(existing, head=moves, now=max(existing.updated_at, incoming.updated_at))
+        advance(existing, head=moves, now=max(existing.updated_at, min(incoming.updated_at, self._now)))
         ids = self._kept(incoming, news, existing)
         rows = trees.graft(
             existing,
@@ -124,6 +129,23 @@ class Planter:
         )
         if moves and incoming.head is not None:
             Conversation.objects.filter(pk=existing.pk).update(head=rows[places[incoming.head]])
+
+    def _believed(self, incoming: Incoming, existing: Conversation, known: dict[str, UUID]) -> list[Node]:
+        """Return what is new; what nobody may write stays only below what is here just as it is in the file."""
+        news = _news(incoming, known)
+        rows = Revision.objects.filter(conversation=existing, public_id__in=known.values())
+        there = dict(rows.values_list("public_id", "context"))
+        same: set[str | None] = {None}
+        for node in incoming.nodes:
+            file = [message.to_wire() for message in node.messages]
+            here = there[known[node.source]] if node.source in known else file
+            if node.parent in same and canonical(here) == canonical(file):
+                same.add(node.source)
+        self.dropped += sum(node.source not in same and node.model_context.model_state is not None for node in news)
+        return [
+            node if node.source in same else replace(node, messages=claimed(node.messages), model_context=NOTHING_KEPT)
+            for node in news
+        ]
 
     def _kept(self, incoming: Incoming, nodes: Sequence[Node], existing: Conversation | None) -> Ids:
         if not incoming.attachments:

@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 import pytest
+from django.utils import timezone
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -217,9 +218,34 @@ def test_a_newer_file_adds_what_is_new_and_leaves_the_rest(conversation: Convers
     Conversation.objects.filter(pk=copy.pk).update(title="Mine", pinned=True, tags=["kept"])
     done = taken(other, written(conversation.owner))
     copy.refresh_from_db()
+    assert done.model_states_dropped == 0
     assert (done.updated, copy.title, copy.pinned, copy.tags, copy.revisions.count()) == (1, "Mine", True, ["kept"], 2)
     assert copy.head == copy.revisions.get(number=2)
     assert (copy.version, copy.head_version) == (3, 3)
+
+
+def test_a_state_is_not_put_below_what_was_forged_before(conversation: Conversation) -> None:
+    """Who imports a forged beginning first, and then the genuine file, gets no model state for what they forged."""
+    other = UserFactory()
+    whole = written(conversation.owner)
+    forged = orjson.loads(whole)
+    del forged["conversations"][0]["revisions"][1]
+    forged["conversations"][0]["head"] = edited(forged)["revisionId"]
+    edited(forged)["messages"][0]["blocks"][0]["text"] = "Something else"
+    assert taken(other, json.dumps(forged).encode()).model_states_dropped == 1
+    done = taken(other, whole)
+    assert (done.updated, done.model_states_dropped) == (1, 1)
+    copy = Conversation.objects.get(owner=other)
+    assert [each.model_state for each in copy.revisions.order_by("number")] == [None, None]
+
+
+def test_nothing_comes_from_the_future(conversation: Conversation) -> None:
+    """It would stay for ever where old conversations go by themselves."""
+    file = orjson.loads(written(conversation.owner))
+    file["conversations"][0].update(createdAt="2300-01-01T00:00:00Z", updatedAt="2300-01-01T00:00:00Z")
+    taken(other := UserFactory(), json.dumps(file).encode())
+    copy = Conversation.objects.get(owner=other)
+    assert copy.created_at <= copy.updated_at <= timezone.now()
 
 
 def test_the_head_stays_where_a_person_went_on(conversation: Conversation) -> None:

@@ -27,7 +27,7 @@ VALUES = st.recursive(
     max_leaves=5,
 )
 OBJECTS = st.dictionaries(TEXTS, VALUES, max_size=3)
-MOMENTS = st.integers(1_000_000_000, 1_900_000_000).map(lambda n: datetime.fromtimestamp(n + n % 997 / 1000, UTC))
+MOMENTS = st.integers(1_000_000_000, 1_700_000_000).map(lambda n: datetime.fromtimestamp(n + n % 997 / 1000, UTC))
 
 
 @st.composite
