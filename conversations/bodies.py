@@ -10,7 +10,7 @@ from pydantic.alias_generators import to_camel
 
 from agent.providers.images import UnfitPicture, checked
 from agent.runtime.interrupts import Decision
-from agent.runtime.limits import PartialLimits
+from agent.runtime.limits import MAX_SAFE_INTEGER, PartialLimits
 from agent.runtime.messages import Base64Source, ImageBlock, TextBlock, Value
 from agent.runtime.tools import ToolAnnotations
 from agent.runtime.values import JsonData, JsonObject, Text
@@ -22,6 +22,7 @@ MOST_CLIENT_TOOLS = 32
 SHOWN = 64  # characters of a name that a fault repeats
 
 MessageId = Annotated[Text, StringConstraints(min_length=1, max_length=512)]
+Version = Annotated[int, Field(strict=True, ge=0, le=MAX_SAFE_INTEGER)]
 ClientId = Annotated[Text, StringConstraints(min_length=1, max_length=128)]
 
 
@@ -51,7 +52,7 @@ class StartBody(Value):
     agent: Annotated[Text, StringConstraints(min_length=1, max_length=64)]
     input: Annotated[tuple[InputBlock, ...], Field(max_length=16)] = ()
     conversation_id: UUID | None = None
-    base_revision: Annotated[int, Field(strict=True, ge=0)] | None = None
+    base_revision: Version | None = None
     from_revision_id: UUID | None = None
     edit_message_id: MessageId | None = None
     regenerate_message_id: MessageId | None = None

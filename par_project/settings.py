@@ -61,6 +61,7 @@ MIDDLEWARE = [
     "conversations.health.HealthMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "par_project.policy.SitePolicyMiddleware",
+    "conversations.api.errors.EnvelopeMiddleware",  # before all that may refuse a request
     "conversations.sessions.CleanRequestMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -70,7 +71,6 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "conversations.api.throttling.RateLimitMiddleware",
-    "conversations.api.errors.EnvelopeMiddleware",
 ]
 
 VERSION = __version__

@@ -11,6 +11,7 @@ from pydantic import AwareDatetime, Field, StringConstraints, field_validator
 from agent.runtime.messages import Value
 from agent.runtime.ports import Title, WholeContext
 from agent.runtime.values import Text
+from conversations.bodies import Version
 from conversations.models import LABEL_LENGTH
 from conversations.store import UNCHANGED, Changes, Unchanged
 
@@ -19,7 +20,6 @@ MOST_TAGS = 20
 ShownTitle = Annotated[Title, StringConstraints(pattern=r"\S")]
 Label = Annotated[Text, StringConstraints(pattern=r"\S", max_length=LABEL_LENGTH)]
 Tag = Annotated[Text, StringConstraints(pattern=r"\S", max_length=50)]
-Version = Annotated[int, Field(strict=True, ge=0, le=2**53 - 1)]
 Flag = Annotated[bool, Field(strict=True)]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
@@ -17,7 +16,7 @@ from conversations.api import schemas
 from conversations.api.auth import READ, WRITE, credential
 from conversations.api.bodies import ForkBody, NewConversation, PatchBody, ResetBody, RestoreBody, SaveBody
 from conversations.api.idempotency import IdempotencyKey, once
-from conversations.api.parsing import from_wire
+from conversations.api.parsing import Moment, from_wire
 from conversations.api.serving import find_host, json_answer
 from conversations.listing import Filters, page_of
 from conversations.models import Conversation
@@ -45,8 +44,8 @@ async def list_conversations(
     tag: Annotated[str | None, Query(max_length=50)] = None,
     pinned: bool | None = None,
     archived: bool | None = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
 ) -> HttpResponse:
     """`q` is searched for as in `/search`; `since` and `until` are times of the last change.
 

@@ -119,7 +119,7 @@ def install(api: NinjaAPI) -> None:
 
 
 class EnvelopeMiddleware(AsyncMiddleware):
-    """Gives the one shape to errors below the base path that never reach the API: unknown paths and methods."""
+    """Gives the one shape to errors below the base path that never reach the API: unknown paths, methods, bad bytes."""
 
     async def __call__(self, request: HttpRequest) -> HttpResponse:
         response = await self.get_response(request)
@@ -128,7 +128,8 @@ class EnvelopeMiddleware(AsyncMiddleware):
             return response
         code = _CODES.get(response.status_code, "INTERNAL_ERROR" if response.status_code >= 500 else "INVALID_ARGUMENT")
         made = problem(response.status_code, code, response.reason_phrase.lower())
-        for name in ("Allow", "Retry-After"):
-            if name in response:
-                made[name] = response[name]
+        made.cookies = response.cookies
+        for name, value in response.items():
+            if name not in ("Content-Type", "Content-Length"):
+                made[name] = value
         return made

@@ -1,19 +1,31 @@
-"""Bodies, read as strictly as frames of the websocket."""
+"""Bodies, read as strictly as frames of the websocket, and times in addresses; one without a zone is UTC."""
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import UTC, datetime
+from typing import Annotated, Any
 
 import orjson
 from django.http import HttpRequest
 from ninja.parser import Parser
-from pydantic import BeforeValidator, ValidationError
+from pydantic import AfterValidator, BeforeValidator, ValidationError
 
 from agent.runtime.exceptions import InvalidArgument
 from agent.runtime.messages import Value
 from agent.runtime.values import MAX_DEPTH, read_json
 from conversations.bodies import faults
 from conversations.exceptions import UnsupportedMediaType
+
+YEARS = range(1970, 2200)
+
+
+def _in_utc(moment: datetime) -> datetime:
+    if moment.year not in YEARS:  # at the ends of the calendar another time zone has no such day
+        raise ValueError(f"a time between the years {YEARS.start} and {YEARS.stop} is needed")
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+Moment = Annotated[datetime, AfterValidator(_in_utc)]
 
 
 class JsonParser(Parser):

@@ -21,7 +21,7 @@ from conversations.api.moving import router as moving
 from conversations.api.parsing import JsonParser
 from conversations.api.results import router as results
 from conversations.api.revisions import router as revisions
-from conversations.api.schemas import AgentList, AgentRow
+from conversations.api.schemas import REFUSED, AgentList, AgentRow
 from conversations.api.search import router as search
 from conversations.api.shares import of_conversation as conversation_shares
 from conversations.api.shares import router as shares
@@ -60,7 +60,7 @@ def caller(request: HttpRequest) -> User:
     return credential(request).user
 
 
-@api.get("/agents", response=AgentList, by_alias=True, summary="Agents that you may use")
+@api.get("/agents", response={200: AgentList, **REFUSED}, by_alias=True, summary="Agents that you may use")
 async def list_agents(request: HttpRequest) -> AgentList:
     return await sync_to_async(_agents)(caller(request))
 

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Annotated
 
 from asgiref.sync import sync_to_async
 from django.http import HttpRequest, HttpResponse
 from ninja import Query as Parameter
 from ninja import Router
-from pydantic import AfterValidator
 
 from agent.runtime.values import Text
 from conversations.api import schemas
 from conversations.api.auth import READ, credential
+from conversations.api.parsing import Moment
 from conversations.api.serving import json_answer
 from conversations.search import Filters, Query, search
-
-Moment = Annotated[
-    datetime, AfterValidator(lambda moment: moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC))
-]
 
 router = Router(tags=["search"])
 

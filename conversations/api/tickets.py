@@ -10,6 +10,7 @@ from ninja import Router
 from agent.runtime.messages import Value
 from conversations.api.auth import credential
 from conversations.api.idempotency import IdempotencyKey, once
+from conversations.api.schemas import REFUSED
 from conversations.models import SocketTicket
 
 router = Router()
@@ -22,7 +23,9 @@ class Ticket(Value):
     expires_at: datetime
 
 
-@router.post("", response={201: Ticket}, by_alias=True, summary="A ticket that opens one socket within 30 seconds")
+@router.post(
+    "", response={201: Ticket, **REFUSED}, by_alias=True, summary="A ticket that opens one socket within 30 seconds"
+)
 async def make_ticket(request: HttpRequest, idempotency_key: IdempotencyKey = None) -> HttpResponse:
     caller = credential(request)
 
