@@ -10,8 +10,8 @@ from pydantic.alias_generators import to_camel
 
 from agent.providers.images import UnfitPicture, checked
 from agent.runtime.interrupts import Decision
-from agent.runtime.limits import MAX_SAFE_INTEGER, PartialLimits
-from agent.runtime.messages import Base64Source, ImageBlock, TextBlock, Value
+from agent.runtime.limits import PartialLimits
+from agent.runtime.messages import MAX_SAFE_INTEGER, Base64Source, ImageBlock, TextBlock, Value
 from agent.runtime.tools import ToolAnnotations
 from agent.runtime.values import JsonData, JsonObject, Text
 from conversations.attachments import id_at
