@@ -30,18 +30,19 @@ PIECE = 256 * 1024  # bytes
 SHOWN = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 REFUSED = {frozenset({400, 401, 403, 404, 409, 413, 415, 422, 429}): schemas.ErrorBody}
 NO_BODY = "send the file itself as the body, not a form"
+FILE = {"type": "string", "format": "binary"}
 UPLOAD = {
     "requestBody": {
         "required": True,
         "description": "The bytes of the file; what it is, is found out from them.",
-        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+        "content": {"application/octet-stream": {"schema": FILE}},
     }
 }
 CONTENT = {
     "responses": {
         200: {
             "description": "The content; a picture under its own type, all else as application/octet-stream.",
-            "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+            "content": dict.fromkeys(("application/octet-stream", *sorted(SHOWN)), {"schema": FILE}),
         },
         304: {"description": "It is what `If-None-Match` says."},
     }

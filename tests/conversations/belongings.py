@@ -36,16 +36,22 @@ from tests.live import hosted, socket_of
 
 AGENT = "helper"
 CLIENT = "page"  # everybody's: it says which of one's own pages is meant
+UNHURRIED = {
+    "requests_per_minute": 1_000_000,
+    "commands_per_second": 10_000,
+    "client_tool_timeout": 3600.0,
+    "live_approval_timeout": 3600.0,
+}
 START = {"agent": AGENT, "input": [{"type": "text", "text": "Hello"}]}
 AGAIN = {"agent": AGENT, "conversationId": "{conversation}"}
 PICTURE = {"type": "image", "source": {"type": "url", "url": "attachment:{attachment}"}}
 STARTS: tuple[dict[str, Any], ...] = (
     START | {"agent": "{agent}"},
+    AGAIN | {"regenerateMessageId": "{message}"},
     START | {"conversationId": "{conversation}", "clientId": CLIENT},
     START | {"conversationId": "{conversation}", "fromRevisionId": "{revision}"},
     START | {"conversationId": "{conversation}", "editMessageId": "{message}"},
     START | {"conversationId": "{conversation}", "fromRevisionId": "{revision}", "editMessageId": "{message}"},
-    AGAIN | {"regenerateMessageId": "{message}"},
     AGAIN | {"fromRevisionId": "{revision}", "regenerateMessageId": "{message}"},
     START | {"input": [{"type": "attachment", "attachmentId": "{attachment}"}]},
     START | {"input": [PICTURE], "conversationId": "{conversation}", "fromRevisionId": "{revision}"},
@@ -138,9 +144,9 @@ async def two_people() -> AsyncIterator[tuple[ExecutionHost, Person, Person]]:
     """A host, and two people with the same belongings: settled ones, a stopped run, and two runs that wait."""
     await sync_to_async(AgentProfileFactory)(slug=AGENT, all_tools=True)
     users = [await sync_to_async(UserFactory)() for _ in "ab"]
-    quick = settings.PAR.model_copy(update={"requests_per_minute": 100_000, "commands_per_second": 1000})
+    calm = settings.PAR.model_copy(update=UNHURRIED)
     script = [step for _ in users for step in (calls(("clipboard.write", {})), calls(("clipboard.read", {})))]
-    with override_settings(PAR=quick):
+    with override_settings(PAR=calm):
         async with hosted(ScriptedModel(*script, *(says("Done") for _ in range(16)))) as host:
             one, other = [await _somebody(host, user) for user in users]
             yield host, one, other
