@@ -10,6 +10,7 @@ import { Editing } from "./editing.js";
 import { blockOf } from "./files.js";
 import { Follower } from "./follower.js";
 import { announce } from "./fragments.js";
+import { ConnectionLine } from "./line.js";
 import { Menu } from "./menu.js";
 import { adopt, listenForOffers } from "./offers.js";
 import { Connection } from "./socket.js";
@@ -17,13 +18,11 @@ import { Transcript } from "./transcript.js";
 import { sentence } from "./words.js";
 
 const OUT_OF_DATE = new Set(["CONVERSATION_CONFLICT", "INVALID_STATE"]); // the server knows more than this page
-const PATIENCE = 1500; // milliseconds before a missing connection is worth a word
 
 export class Chat {
   #page;
   #list;
   #version;
-  #worry = null;
 
   constructor(page, list) {
     this.#page = page;
@@ -31,10 +30,11 @@ export class Chat {
     this.#version = page.dataset.version === "" ? null : Number(page.dataset.version);
     const transcript = page.querySelector("#transcript");
     this.transcript = new Transcript(transcript, page.querySelector("#newest"));
+    this.line = new ConnectionLine(page.querySelector("#connection"));
     this.connection = new Connection(`${page.dataset.basePath}/ws`, Number(page.dataset.largestFrame), {
       onFrame: (frame) => this.#receive(frame),
       onOpen: () => this.follower.subscribe(),
-      onState: (state, message) => this.#showConnection(state, message),
+      onState: (state, message) => this.line.show(state, message),
       onSignedOut: () => location.assign(`${page.dataset.loginUrl}?next=${encodeURIComponent(location.pathname)}`),
     });
     this.follower = new Follower(this.connection, page.dataset.conversationId || null, {
@@ -42,11 +42,11 @@ export class Chat {
       onRendered: (frame) => this.transcript.store(frame),
       onVersion: (version) => (this.#version = version),
       onSubscribed: (ack) => {
-        this.#showConnection("open");
+        this.line.show("open");
         this.#compare(ack);
       },
       onUnheard: (error) => {
-        this.#showConnection("waiting", `${sentence(error)} Asking again…`);
+        this.line.show("waiting", `${sentence(error)} Asking again…`);
         this.#loaded();
       },
       onProblem: (error) => {
@@ -279,22 +279,6 @@ export class Chat {
     }
     sessionStorage.setItem(mark, String(version));
     location.reload();
-  }
-
-  #showConnection(state, message) {
-    const line = document.getElementById("connection");
-    clearTimeout(this.#worry);
-    if (state === "open") {
-      if (!line.hidden) announce("Connected again.");
-      line.hidden = true;
-      return;
-    }
-    const show = () => {
-      line.textContent = message ?? "No connection to the server. Trying again…";
-      line.hidden = false;
-    };
-    if (state === "closed") show();
-    else this.#worry = setTimeout(show, line.hidden ? PATIENCE : 0);
   }
 }
 
