@@ -59,6 +59,12 @@ class StoredJSON(models.JSONField[S, G]):
             value = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
             return super().from_db_value(value, expression, connection)
         try:
-            return json.loads(value, cls=self.decoder)
+            return json.loads(value, cls=self.decoder, parse_int=_number)
         except (RecursionError, ValueError):
             return DEFERRED
+
+
+def _number(digits: str) -> int | float:
+    """Return a number as it was stored: PostgreSQL writes a large double with all its digits and no exponent."""
+    number = int(digits)
+    return number if -(2**63) <= number < 2**64 else float(digits)
