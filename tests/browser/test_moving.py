@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -59,7 +60,7 @@ def test_the_page_has_no_known_barrier(open_page: OpenPage, scheme: Literal["lig
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_a_conversation_can_be_printed(open_page: OpenPage) -> None:
+def test_a_conversation_can_be_printed_and_kept(open_page: OpenPage, tmp_path: Path) -> None:
     """The page shows itself under a policy that allows nothing but its own styles."""
     page = open_page(PATH)
     choose(page, file("browser-5"))
@@ -73,4 +74,9 @@ def test_a_conversation_can_be_printed(open_page: OpenPage) -> None:
         printed.locator("body").evaluate("element => getComputedStyle(element).backgroundColor") == "rgb(255, 255, 255)"
     )
     assert printed.locator("pre").first.evaluate("element => getComputedStyle(element).whiteSpace") == "pre-wrap"
-    assert faults(printed) == []
+    kept = tmp_path / "lake.html"
+    kept.write_text(printed.content())
+    alone = open_page(PATH, allowed=(kept.name,))
+    alone.goto(kept.as_uri())
+    assert alone.locator("body").evaluate("element => getComputedStyle(element).maxWidth") == "736px"
+    assert faults(alone) == []
