@@ -64,7 +64,7 @@ async def claimed(request: HttpRequest, key: UUID | None) -> AsyncIterator[None]
     try:
         yield
     except AgentError:
-        if taken:
+        if taken and key is not None:
             await sync_to_async(IdempotentRequest.objects.filter(user=user, key=key).delete)()
         raise
 
