@@ -14,7 +14,7 @@ from conversations import store
 from conversations.api import schemas
 from conversations.api.auth import READ, WRITE, credential
 from conversations.api.events import EventStream
-from conversations.api.idempotency import IdempotencyKey, claim
+from conversations.api.idempotency import IdempotencyKey, claimed
 from conversations.api.parsing import from_wire
 from conversations.api.serving import cut_off_of, host_of, release_thread
 from conversations.bodies import RespondBody, StartBody, ToolResultBody
@@ -131,8 +131,8 @@ async def follow_execution(
 async def cancel_execution(
     request: HttpRequest, execution_id: UUID, idempotency_key: IdempotencyKey = None
 ) -> schemas.Stopped:
-    await claim(request, idempotency_key)
-    status = await host_of(request).cancel(credential(request).user, execution_id)
+    async with claimed(request, idempotency_key):
+        status = await host_of(request).cancel(credential(request).user, execution_id)
     return schemas.Stopped(execution_id=execution_id, status=status)
 
 
@@ -150,8 +150,8 @@ async def respond_to_interrupt(
     idempotency_key: IdempotencyKey = None,
 ) -> schemas.Responded:
     """The first answer wins; the same again changes nothing."""
-    await claim(request, idempotency_key)
-    await host_of(request).decide(credential(request).user, execution_id, body.interrupt_id, body.decision())
+    async with claimed(request, idempotency_key):
+        await host_of(request).decide(credential(request).user, execution_id, body.interrupt_id, body.decision())
     return schemas.Responded(execution_id=execution_id, interrupt_id=body.interrupt_id)
 
 
@@ -169,8 +169,8 @@ async def answer_client_call(
     idempotency_key: IdempotencyKey = None,
 ) -> schemas.ResultTaken:
     """The first result counts; the same again changes nothing."""
-    await claim(request, idempotency_key)
-    await host_of(request).answer_client_call(credential(request).user, execution_id, body)
+    async with claimed(request, idempotency_key):
+        await host_of(request).answer_client_call(credential(request).user, execution_id, body)
     return schemas.ResultTaken(execution_id=execution_id, call_id=body.call_id)
 
 
@@ -189,8 +189,8 @@ async def adopt_execution(
     With `branch` it becomes a branch where the conversation has gone on since.
     """
     host, user = host_of(request), credential(request).user
-    await claim(request, idempotency_key)
-    adopted = await host.executor.run(lambda: store.adopt_recovered(user, execution_id, as_branch=branch))
+    async with claimed(request, idempotency_key):
+        adopted = await host.executor.run(lambda: store.adopt_recovered(user, execution_id, as_branch=branch))
     if adopted.created:
         host.hub.tell(state_of(adopted.execution))
     row = schemas.ConversationRow.of(adopted.execution.conversation)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Annotated, TypeAlias
 from uuid import UUID
 
@@ -13,7 +14,7 @@ from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse, RawPostDataException
 from ninja import Header
 
-from agent.runtime.exceptions import InvalidArgument
+from agent.runtime.exceptions import AgentError, InvalidArgument
 from agent.runtime.messages import Value
 from conversations.api.auth import credential
 from conversations.models import IdempotentRequest, User
@@ -52,13 +53,20 @@ async def first_answer(request: HttpRequest, key: UUID | None, digest: str) -> H
     return None if seen is None else HttpResponse(seen.body, status=seen.status, content_type="application/json")
 
 
-async def claim(request: HttpRequest, key: UUID | None) -> None:
-    """Take a key for a request that is carried out as often as it comes, since that changes nothing.
+@asynccontextmanager
+async def claimed(request: HttpRequest, key: UUID | None) -> AsyncIterator[None]:
+    """Hold a key for a request that is carried out as often as it comes, since that changes nothing.
 
-    Raises `InvalidArgument` for a key of another request.
+    One that is refused gives its key back. Raises `InvalidArgument` for a key of another request.
     """
-    if key is not None:
-        await sync_to_async(_claim)(credential(request).user, key, digest_of(request))
+    user = credential(request).user
+    taken = key is not None and await sync_to_async(_claim)(user, key, digest_of(request))
+    try:
+        yield
+    except AgentError:
+        if taken and key is not None:
+            await sync_to_async(IdempotentRequest.objects.filter(user=user, key=key).delete)()
+        raise
 
 
 def digest_of(request: HttpRequest) -> str:
@@ -92,13 +100,17 @@ def done_once(
     return status, body
 
 
-def _claim(user: User, key: UUID, digest: str) -> None:
-    if _seen(user, key, digest) is None:
-        try:
-            with transaction.atomic():
-                IdempotentRequest.objects.create(user=user, key=key, digest=digest)
-        except IntegrityError:
-            _seen(user, key, digest)
+def _claim(user: User, key: UUID, digest: str) -> bool:
+    """Return whether the key is new."""
+    if _seen(user, key, digest) is not None:
+        return False
+    try:
+        with transaction.atomic():
+            IdempotentRequest.objects.create(user=user, key=key, digest=digest)
+    except IntegrityError:
+        _seen(user, key, digest)
+        return False
+    return True
 
 
 def _seen(user: User, key: UUID, digest: str) -> IdempotentRequest | None:

@@ -61,7 +61,7 @@ FRONT_END = [READ | {"annotations": {"readOnlyHint": True}}, READ | {"name": "cl
 
 _KIND = re.compile(r"\{([a-z]+)\}")
 # Written by whoever asks, or by the clock.
-_BESIDE = {"ApiToken", "AuditRecord", "HostProcess", "IdempotentRequest", "SocketTicket"}
+_BESIDE = {"ApiToken", "AuditRecord", "HostProcess", "SocketTicket"}
 
 Ids = Mapping[str, str]
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from agent.testing import Gate, calls, fails, says
 from conversations.hosting.hub import Channel
-from conversations.models import ApiToken, Conversation, Execution, Revision, User
+from conversations.models import ApiToken, Conversation, Execution, IdempotentRequest, Revision, User
 from tests.conversations.api.program import AGENT, Program, code, program, start_of
 from tests.factories import AgentProfileFactory, UserFactory
 from tests.live import socket_of, token_of
@@ -294,3 +294,11 @@ async def test_a_failed_run_is_adopted_with_the_calls_that_it_made(user: User) -
 
 def text(value: str) -> dict[str, str]:
     return {"type": "text", "text": value}
+
+
+async def test_a_refused_request_gives_its_key_back(user: User) -> None:
+    async with program(user) as http:
+        key = {"Idempotency-Key": str(uuid4())}
+        for body in ({"interruptId": "one", "value": True}, {"interruptId": "two", "value": True}):
+            assert code(await http.post(f"/{uuid4()}/respond", body, **key)) == (404, "EXECUTION_NOT_FOUND")
+    assert not await IdempotentRequest.objects.aexists()
