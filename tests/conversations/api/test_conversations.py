@@ -130,7 +130,7 @@ def test_deleting_is_idempotent_and_touches_nobody_else(api: Api, user: User, ta
 def test_lists_are_filtered_and_paged(api: Api, user: User) -> None:
     """R126."""
     rows = [ConversationFactory(owner=user, title=f"{n}", pinned=n == 0, tags=["odd"] * (n % 2)) for n in range(7)]
-    store.change_conversation(user, rows[3].pk, store.Changes(archived=True))
+    store.change_conversation(user, rows[3].pk, store.Changes(title="3", archived=True))
     seen: list[str] = []
     cursor = ""
     while cursor is not None:
