@@ -151,8 +151,9 @@ def browser(site: Site, token: str) -> httpx.AsyncClient:
 
 
 async def stored(site: Site, token: str, conversation_id: str) -> dict[str, Any]:
-    """Return a conversation as HTTP shows it."""
+    """Return a conversation with its messages as HTTP shows them."""
     async with browser(site, token) as http:
         answer = await http.get(f"/ai/conversations/{conversation_id}")
         assert answer.status_code == 200, answer.text
-        return dict(answer.json())
+        shown: dict[str, Any] = answer.json()
+        return {"conversation": shown["conversation"], **shown["context"]}

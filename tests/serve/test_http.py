@@ -356,7 +356,7 @@ async def test_nothing_is_left_in_the_end(site: Site) -> None:
         while (held := await asyncio.to_thread(site.probe))["connections"]:
             await asyncio.sleep(0.2)
     assert (held["runs"], held["subscribers"], held["readers"]) == (0, 0, 0)
-    assert set(held["tasks"]) == {"audit", "heartbeat", "sign-ins"}
+    assert set(held["tasks"]) == {"audit", "heartbeat", "pruning", "sign-ins"}
     assert "Traceback" not in site.log()
 
 

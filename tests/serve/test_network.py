@@ -476,8 +476,16 @@ async def test_a_tool_result_of_five_megabytes_reaches_everybody(
             await late.command(type="subscribe", executionId=ack["executionId"])
             snapshot = (await late.until("snapshot"))["state"]
     told = [frame["messages"] for frame in reader.frames if frame["type"] == "messages"]
-    for messages in (state["messages"], snapshot["messages"], [each for some in told for each in some]):
-        assert [block["content"][0]["text"] for block in results(messages)] == [result] * calls
+    assert [block["content"][0]["text"] for block in results(state["messages"])] == [result] * calls
+    for messages in (snapshot["messages"], [each for some in told for each in some]):
+        excerpts = results(messages)
+        assert len(excerpts) == calls
+        for block in excerpts:
+            assert block["omitted"] > 0
+            assert len(block["content"][0]["text"]) < 20_000
+    async with browser(site, token) as http:
+        whole = await http.get(f"/ai/executions/{ack['executionId']}/tool-results/{excerpts[0]['callId']}")
+    assert whole.text == result
     assert provider.requests[-1].json["messages"][-1]["content"] == result
 
 
@@ -490,7 +498,7 @@ async def test_nothing_is_left_of_all_these_clients(site: Site, token: str) -> N
     async with asyncio.timeout(30):
         while (held := await asyncio.to_thread(site.probe))["connections"]:
             await asyncio.sleep(0.2)
-    assert set(held.pop("tasks")) == {"audit", "heartbeat", "sign-ins"}
+    assert set(held.pop("tasks")) == {"audit", "heartbeat", "pruning", "sign-ins"}
     assert set(held.values()) == {0}, held
     assert "Traceback" not in site.log()
     assert "took too long to shut down" not in site.log()

@@ -57,7 +57,7 @@ async def test_an_added_agent_speaks_with_its_server(site: Site, token: str) -> 
     headers = {"Authorization": f"Bearer {token}"}
     async with httpx.AsyncClient(base_url=site.address, headers=headers) as http:
         stored = (await http.get(f"/ai/conversations/{ack['conversationId']}")).json()
-        assert [block["text"] for m in stored["messages"] for block in m["blocks"]] == ["Hi", "Hello 🙂"]
+        assert [block["text"] for m in stored["context"]["messages"] for block in m["blocks"]] == ["Hi", "Hello 🙂"]
         assert stored["conversation"]["revision"] == 1
 
 
