@@ -19,7 +19,7 @@ from django.utils.http import content_disposition_header
 from ninja import Query, Router
 
 from conversations.api import schemas
-from conversations.api.auth import SessionOrBearer, credential
+from conversations.api.auth import READ, WRITE, credential
 from conversations.api.idempotency import IdempotencyKey, first_answer, once
 from conversations.api.serving import body_of
 from conversations.exceptions import RateLimited
@@ -27,8 +27,6 @@ from conversations.models import User
 from conversations.moving import Export, Form, Imported, Upload, export_all, export_one, import_file
 from conversations.moving.printed import policy
 
-READ = SessionOrBearer("read")
-WRITE = SessionOrBearer("write")
 LONGEST_IMPORT = 600  # seconds until another import may begin, if the first was cut off
 
 FILE = {"type": "string", "format": "binary"}

@@ -116,7 +116,7 @@ class Planter:
         places = {node.source: place for place, node in enumerate(news)}
         names = known | {node.source: self._name(incoming, node) for node in news}
         moves = incoming.head in places and self._is_where_it_was(incoming, existing, known)
-        advance(existing, head=moves, now=max(existing.updated_at, min(incoming.updated_at, self._now)))
+        now = max(existing.updated_at, min(incoming.updated_at, self._now))
         ids = self._kept(incoming, news, existing)
         rows = trees.graft(
             existing,
@@ -128,7 +128,9 @@ class Planter:
             ],
         )
         if moves and incoming.head is not None:
-            Conversation.objects.filter(pk=existing.pk).update(head=rows[places[incoming.head]])
+            trees.move_head(existing, rows[places[incoming.head]], now)
+        else:
+            advance(existing, now=now)
 
     def _believed(self, incoming: Incoming, existing: Conversation, known: dict[str, UUID]) -> list[Node]:
         """Return what is new; what nobody may write stays only below what is here just as it is in the file."""

@@ -9,7 +9,6 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
-from django.db.models import Max
 from django.utils import timezone
 
 from agent.models import AgentProfile
@@ -30,7 +29,7 @@ BATCH = 200
 class Node:
     """A revision to be planted; `parent` is the place of an earlier node, or the public id of a revision that exists.
 
-    `number` None takes the next one.
+    `number` None takes the next one, and so does one that the conversation has given already.
     """
 
     parent: int | UUID | None
@@ -63,32 +62,36 @@ def plant_tree(
         index_title(conversation)
         rows = graft(conversation, nodes)
         conversation.head = rows[head] if rows and head is not None else None
-        numbers = [row.number for row in rows]
-        conversation.version = conversation.head_version = max([conversation.version, *numbers])
-        conversation.save(update_fields=["head", "version", "head_version"])
+        conversation.head_version = conversation.version
+        conversation.save(update_fields=["head", "head_version"])
     return conversation
 
 
 def graft(conversation: Conversation, nodes: Sequence[Node]) -> list[Revision]:
     """Add revisions to a conversation and leave its head where it is; part of a transaction that holds its lock.
 
-    Returns them in order. Raises `InvalidArgument` for a node before its parent, or below a revision that is not there,
-    and `AttachmentNotFound` for a picture that its owner does not have.
+    The version rises to their highest number: the next revision takes one above it. Returns them in order. Raises
+    `InvalidArgument` for a node before its parent, or below a revision that is not there, and `AttachmentNotFound` for
+    a picture that its owner does not have.
     """
     if not nodes:
         return []
     attach(conversation, [message for node in nodes for message in node.messages])
     named = [node.parent for node in nodes if isinstance(node.parent, UUID)]
     known = dict(Revision.objects.filter(conversation=conversation, public_id__in=named).values_list("public_id", "pk"))
-    next_number = (conversation.revisions.aggregate(Max("number"))["number__max"] or conversation.version) + 1
+    given = set(conversation.revisions.values_list("number", flat=True))
+    highest = max([conversation.version, *given])
     rows: list[Revision] = []
     for pk, node in zip(_keys(len(nodes)), nodes, strict=True):
         context = node.model_context.to_wire()
+        number = highest + 1 if node.number is None or node.number in given else node.number
+        given.add(number)
+        highest = max(highest, number)
         row = Revision(
             pk=pk,
             public_id=node.public_id,
             conversation=conversation,
-            number=next_number if node.number is None else node.number,
+            number=number,
             parent_id=_parent(node, rows, known),
             kind=node.kind,
             keyframe=node.keyframe,
@@ -100,10 +103,12 @@ def graft(conversation: Conversation, nodes: Sequence[Node]) -> list[Revision]:
             outcome=node.outcome,
             created_at=node.created_at,
         )
-        next_number = max(next_number, row.number + 1)
         rows.append(row)
     Revision.objects.bulk_create(rows, batch_size=BATCH)
     index_revisions(conversation, rows)
+    if highest > conversation.version:
+        Conversation.objects.filter(pk=conversation.pk).update(version=highest)
+        conversation.version = highest
     return rows
 
 
@@ -151,9 +156,12 @@ def fork(
         )
 
 
-def move_head(conversation: Conversation, row: Revision) -> None:
-    """Make a grafted revision the head; part of a transaction. Raises `InvalidState` while a run is live."""
-    advance(conversation, head=True, now=timezone.now())
+def move_head(conversation: Conversation, row: Revision, now: datetime | None = None) -> None:
+    """Make a grafted revision the head; part of a transaction. Raises `InvalidState` while a run is live.
+
+    `now` is when the conversation counts as changed.
+    """
+    advance(conversation, head=True, now=now or timezone.now())
     refuse_while_live(conversation)
     Conversation.objects.filter(pk=conversation.pk).update(head=row)
     conversation.head = row

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from agent.runtime.messages import ImageBlock, ReasoningBlock, TextBlock
+from conversations.checking import Tally, check_conversation
 from conversations.exceptions import ImportInvalid
 from conversations.models import Conversation, Revision, RevisionKind, User
 from conversations.moving import incoming as limits
 from conversations.store import load_context
 from tests.conversations.moving.files import chatgpt, taken, zipped
+from tests.conversations.store.writing import AGENT, turn
 from tests.factories import AgentProfileFactory, UserFactory
 
 pytestmark = pytest.mark.django_db
@@ -22,6 +24,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def user() -> User:
     AgentProfileFactory(slug="helper", is_default=True)
+    AgentProfileFactory(slug=AGENT)
     return UserFactory()
 
 
@@ -82,6 +85,22 @@ BRANCHES = {
     "v2": ("b1", "user", "Two, edited"),
     "a2": ("v2", "assistant", "last"),
 }
+
+
+def test_after_a_newer_export_the_conversation_goes_on(user: User) -> None:
+    """The next revision takes no number that an import gave, and nothing counts as damaged."""
+    messages = {"u1": (None, "user", "One"), "a1": ("u1", "assistant", "1")}
+    row = imported(user, chatgpt(messages))
+    for n in range(2, 6):
+        messages |= {
+            f"u{n}": (f"a{n - 1}", "user", f"Question {n}"),
+            f"a{n}": (f"u{n}", "assistant", f"Answer {n}"),
+        }
+    row = imported(user, chatgpt(messages))
+    for n in range(3):
+        row = turn(user, f"more {n}", "said", row).conversation
+    assert [each.partition(": ")[2] for each in text(row)][-6::2] == ["more 0", "more 1", "more 2"]
+    assert list(check_conversation(row.pk, Tally())) == []
 
 
 def test_branches_are_branches(user: User) -> None:
@@ -283,7 +302,8 @@ def test_the_head_goes_on_where_its_branch_did(user: User) -> None:
     assert taken(user, [chatgpt(BRANCHES)]).updated == 1
     row.refresh_from_db()
     assert text(row)[-1] == "assistant: last"
-    assert (row.version, row.head_version) == (2, 2)
+    assert list(row.revisions.order_by("number").values_list("number", flat=True)) == [1, 2, 3, 4]
+    assert (row.version, row.head_version) == (5, 5), "above every number: the next revision takes one of its own"
 
 
 def test_a_question_that_was_answered_since_goes_on(user: User) -> None:

@@ -81,3 +81,12 @@ def test_keys_of_planted_revisions_collide_with_none(user: User, talk: Conversat
     turn(user, "q3", "a3", talk)
     store.plant_tree(user, talk.agent, [Node(None, (said("x"),)), Node(0, (said("y"),))])
     assert texts(talk)[-2:] == ["q3", "a3"]
+
+
+def test_a_number_that_was_given_is_given_to_no_other(user: User, talk: Conversation) -> None:
+    before = talk.version
+    rows = store.graft(
+        talk, [Node(None, (said("a"),), number=2), Node(0, (said("b"),)), Node(1, (said("c"),), number=9)]
+    )
+    assert [row.number for row in rows] == [before + 1, before + 2, 9]
+    assert turn(user, "q3", "a3", talk).number == 10
