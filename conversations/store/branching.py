@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from agent.runtime.exceptions import InvalidArgument
 from agent.runtime.messages import AgentMessage, Context, ModelContext
 from conversations.models import Conversation, Execution, Revision, RevisionKind
 from conversations.store.contexts import Path, Step, load_context, load_path
+from conversations.store.integrity import stored_messages
 from conversations.store.revisions import owned_revision
 
 
@@ -61,7 +61,7 @@ def base_context(execution: Execution) -> Context:
     before, beside = execution.base, execution.beside
     if beside is None:
         return load_context(execution.conversation, before)
-    kept = tuple(map(AgentMessage.from_wire, kept_messages(execution)))
+    kept = kept_messages(execution)
     if beside.keyframe:
         return Context(messages=kept)
     context = load_context(execution.conversation, before)
@@ -70,9 +70,10 @@ def base_context(execution: Execution) -> Context:
     return Context(messages=context.messages + kept, model_context=ModelContext(model_state=None))
 
 
-def kept_messages(execution: Execution) -> list[dict[str, Any]]:
-    """Return what stays, in wire form, of the revision that the execution's will stand beside."""
-    return execution.beside.context[: execution.kept] if execution.beside is not None else []
+def kept_messages(execution: Execution) -> tuple[AgentMessage, ...]:
+    """Return what stays of the revision that the execution's will stand beside; raises `CorruptRevision`."""
+    beside = execution.beside
+    return stored_messages(beside.context, beside.number)[: execution.kept] if beside is not None else ()
 
 
 def _find(path: Path, message_id: str) -> tuple[Step, int]:

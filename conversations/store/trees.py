@@ -20,6 +20,7 @@ from conversations.models import Conversation, Revision, RevisionKind, User
 from conversations.search import index_revisions, index_title
 from conversations.store.contexts import NOTHING, load_path
 from conversations.store.conversations import owned_conversation
+from conversations.store.integrity import stored_messages, stored_model_context
 from conversations.store.revisions import advance, owned_revision, refuse_while_live
 
 BATCH = 200
@@ -133,8 +134,8 @@ def fork(
             nodes.append(
                 Node(
                     places.get(row.parent_id) if row.parent_id is not None else None,
-                    tuple(map(AgentMessage.from_wire, row.context)),
-                    ModelContext.from_wire({**row.model_context, "modelState": row.model_state}),
+                    stored_messages(row.context, row.number),
+                    stored_model_context(row.model_state, row.model_context, row.number),
                     RevisionKind(row.kind),
                     row.keyframe,
                     row.label,

@@ -216,13 +216,12 @@ def append_turn(
     """Make what an execution added the head of its conversation, where the execution says; part of a transaction.
 
     The head must be where it was when the run began, unless it may be `anywhere`: then the turn becomes a branch.
-    Raises `ConversationConflict` and `ConversationNotFound`.
+    Raises `ConversationConflict`, `ConversationNotFound` and `CorruptRevision`.
     """
-    kept = tuple(map(AgentMessage.from_wire, kept_messages(execution)))
     return append_revision(
         execution.conversation,
         kind or RevisionKind(execution.kind),
-        (*kept, *messages),
+        (*kept_messages(execution), *messages),
         model_context,
         parent_id=execution.base_id,
         known=None if anywhere else execution.base_version,

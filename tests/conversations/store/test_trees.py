@@ -7,6 +7,7 @@ import pytest
 from agent.runtime.exceptions import InvalidArgument
 from agent.runtime.ids import uuid7
 from conversations import store
+from conversations.exceptions import CorruptRevision
 from conversations.models import Conversation, Revision, RevisionKind, User
 from conversations.store import Branch, Node
 from tests.conversations.store.writing import model_state, said, state, texts, turn
@@ -49,6 +50,13 @@ def test_all_branches_are_copied_with_their_names(user: User, talk: Conversation
     assert texts(copy) == ["q1", "a1", "Q2", "A2"]
     assert texts(copy, left) == ["q1", "a1", "q2", "a2"]
     assert store.restore(user, copy.pk, left.public_id).version == copy.version + 1
+
+
+def test_a_copy_of_what_is_damaged_names_the_revision(user: User, talk: Conversation) -> None:
+    """R123."""
+    Revision.objects.filter(conversation=talk, label="left").update(context=[{"id": 1}])
+    with pytest.raises(CorruptRevision, match="revision 2"):
+        store.fork(user, talk.pk, whole=True)
 
 
 def test_an_empty_conversation_is_copied_too(user: User) -> None:
