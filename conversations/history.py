@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -18,7 +18,7 @@ from agent.runtime.messages import AgentMessage
 from conversations.exceptions import CorruptRevision
 from conversations.listing import conversations_of
 from conversations.models import Conversation, Revision
-from conversations.store import difference, load_context, load_path
+from conversations.store import difference, load_context, load_path, way_to_head
 from conversations.transcript import history
 from conversations.versions import branching, place_of_run
 from conversations.views import for_scripts, person, revision_or_404
@@ -64,11 +64,10 @@ def revisions(request: HttpRequest, pk: UUID) -> HttpResponse:
     newest = Revision.objects.filter(conversation=row).order_by("-number")
     if before.isascii() and before.isdigit() and len(before) < 16:
         newest = newest.filter(number__lt=int(before))
-    light = dict(Revision.objects.filter(conversation=row).order_by().values_list("pk", "parent_id"))
     found = list(newest.defer("model_state", "model_context", "usage")[: REVISIONS_SHOWN + 1])
     parents = [each.parent_id for each in found if each.parent_id is not None]
     numbers = dict(Revision.objects.filter(pk__in=parents).values_list("pk", "number"))
-    path = _way_to(row.head_id, light)
+    path = way_to_head(row)
     lines = [_line(each, numbers, path, row) for each in found[:REVISIONS_SHOWN]]
     older = lines[-1].number if len(found) > REVISIONS_SHOWN else None
     context = {"conversation": row, "lines": lines, "older": older, "older_than": before}
@@ -131,14 +130,6 @@ def _side(
 ) -> dict[str, Any]:
     shown = history(messages, conversation.agent.name, limit=MOST_COMPARED)
     return {"name": name, "revision": revision, "shown": shown, "rest": shown.earlier}
-
-
-def _way_to(head: int | None, parents: Mapping[int, int | None]) -> set[int]:
-    found: set[int] = set()
-    while head is not None and head not in found:
-        found.add(head)
-        head = parents.get(head)
-    return found
 
 
 def _line(revision: Revision, numbers: dict[int, int], path: set[int], conversation: Conversation) -> Line:

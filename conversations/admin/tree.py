@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from conversations.models import RevisionKind
+from conversations.store import way_to
 
 DEEPEST = 12  # branches of branches that are drawn; deeper ones stand no further right
 
@@ -64,7 +65,7 @@ def tree_rows(revisions: Iterable[LightRevision], head: int | None) -> list[Tree
         elif parent is not None and parent >= node.pk:
             problems[node.pk] = f"builds on revision {nodes[parent].number}, which is not older"
         children.setdefault(None if node.pk in problems else parent, []).append(node.pk)
-    way = _way(nodes, head)
+    way = way_to(head, {node.pk: node.parent_id for node in nodes.values()})
     places: dict[int, tuple[int, int]] = {}
     for group in children.values():
         whole = [pk for pk in group if pk not in problems]
@@ -91,16 +92,6 @@ def tree_rows(revisions: Iterable[LightRevision], head: int | None) -> list[Tree
         )
         waiting += _below(children.get(pk, []), way, depth)
     return rows
-
-
-def _way(nodes: dict[int, LightRevision], head: int | None) -> set[int]:
-    """Return the keys on the way to the head; it ends where the tree is damaged."""
-    way: set[int] = set()
-    at = head
-    while at is not None and at in nodes and at not in way:
-        way.add(at)
-        at = nodes[at].parent_id
-    return way
 
 
 def _below(children: list[int], way: set[int], depth: int) -> list[tuple[int, int]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Annotated
 from uuid import UUID
 
@@ -16,7 +15,7 @@ from conversations.api.auth import READ, WRITE, credential
 from conversations.api.bodies import LabelBody
 from conversations.api.parsing import from_wire
 from conversations.api.serving import json_answer
-from conversations.models import Conversation, Revision, User
+from conversations.models import Revision, User
 
 REFUSED = schemas.REFUSED
 MOST_LISTED = 200
@@ -56,7 +55,7 @@ async def get_revision(request: HttpRequest, conversation_id: UUID, revision_id:
         conversation = store.owned_conversation(user, conversation_id)
         revision = store.owned_revision(conversation, revision_id)
         path = store.load_path(conversation, revision)
-        row = schemas.RevisionEntry.of(revision, conversation, _parent_id(revision), _on_path(conversation))
+        row = schemas.RevisionEntry.of(revision, conversation, _parent_id(revision), store.way_to_head(conversation))
         return schemas.RevisionSnapshot(revision=row, context=path.context)
 
     return json_answer(await sync_to_async(read)())
@@ -83,7 +82,9 @@ async def label_revision(
         )
         return schemas.RevisionChanged(
             conversation=schemas.ConversationRow.of(conversation),
-            revision=schemas.RevisionEntry.of(revision, conversation, _parent_id(revision), _on_path(conversation)),
+            revision=schemas.RevisionEntry.of(
+                revision, conversation, _parent_id(revision), store.way_to_head(conversation)
+            ),
         )
 
     return json_answer(await sync_to_async(label)())
@@ -131,7 +132,7 @@ def _list(user: User, conversation_id: UUID, limit: int, before: int | None) -> 
             "pk", "public_id"
         )
     )
-    on_path = _on_path(conversation)
+    on_path = store.way_to_head(conversation)
     entries = (
         schemas.RevisionEntry.of(
             row, conversation, None if row.parent_id is None else parents.get(row.parent_id), on_path
@@ -143,14 +144,3 @@ def _list(user: User, conversation_id: UUID, limit: int, before: int | None) -> 
 
 def _parent_id(revision: Revision) -> UUID | None:
     return None if revision.parent is None else revision.parent.public_id
-
-
-def _on_path(conversation: Conversation) -> Collection[int]:
-    """Return the keys of the revisions that lead to the head, keyframes and what they replaced included."""
-    parents = dict(Revision.objects.filter(conversation=conversation).order_by().values_list("pk", "parent_id"))
-    found: set[int] = set()
-    at = conversation.head_id
-    while at is not None and at not in found:
-        found.add(at)
-        at = parents.get(at)
-    return found

@@ -15,7 +15,7 @@ from agent.runtime.exceptions import InvalidArgument, InvalidState
 from conversations.exceptions import ShareNotFound
 from conversations.models import Conversation, Revision, ShareLink, User
 from conversations.sharing.redaction import shared_messages
-from conversations.store import UNCHANGED, Unchanged, load_context, owned_conversation, owned_revision, title_of
+from conversations.store import UNCHANGED, Unchanged, load_context, locked_conversation, owned_revision, title_of
 
 LIVE_LINKS = 200  # of one person
 LONGEST = timedelta(days=3650)
@@ -41,7 +41,7 @@ def create_share(
     _check_expiry(expires_at)
     with transaction.atomic():
         _check_room(user)
-        conversation = _locked_conversation(user, conversation_id)
+        conversation = locked_conversation(user, conversation_id)
         revision = _wanted(conversation, revision_id)
         title = _title(conversation, revision)
         row, token = ShareLink.publish(conversation, revision, title, expires_at=expires_at)
@@ -161,16 +161,9 @@ def _check_room(user: User) -> None:
         raise InvalidState(f"you have {LIVE_LINKS} links that work; revoke one first")
 
 
-def _locked_conversation(user: User, pk: UUID) -> Conversation:
-    """Return the person's conversation, which nobody changes or deletes until the transaction ends."""
-    mine = Conversation.objects.filter(pk=pk, owner=user)
-    mine.select_for_update(of=("self",), no_key=True).values_list("pk").first()
-    return owned_conversation(user, pk)
-
-
 def _locked_share(user: User, share_id: UUID) -> ShareLink:
     """Return the person's link with its conversation, neither of which anybody changes until the transaction ends."""
-    conversation = _locked_conversation(user, owned_share(user, share_id).conversation_id)
+    conversation = locked_conversation(user, owned_share(user, share_id).conversation_id)
     ShareLink.objects.select_for_update(of=("self",), no_key=True).filter(pk=share_id).values_list("pk").first()
     row = owned_share(user, share_id)
     row.conversation = conversation

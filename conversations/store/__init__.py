@@ -7,7 +7,7 @@ a tree; nothing in them changes but the label.
 
 from conversations.store.branching import Branch, base_context
 from conversations.store.changes import UNCHANGED, Changes, Unchanged, change_conversation
-from conversations.store.contexts import Path, Step, load_context, load_path
+from conversations.store.contexts import Path, Step, load_context, load_path, way_to, way_to_head
 from conversations.store.conversations import create_conversation, delete_conversation, owned_conversation, usable_agent
 from conversations.store.diffs import Difference, difference
 from conversations.store.executions import finish_failed, note_cancel, record_progress
@@ -18,6 +18,7 @@ from conversations.store.revisions import (
     advance,
     append_revision,
     label_revision,
+    locked_conversation,
     owned_revision,
     refuse_while_live,
     reset_model_state,
@@ -57,6 +58,7 @@ __all__ = [
     "label_revision",
     "load_context",
     "load_path",
+    "locked_conversation",
     "move_head",
     "note_cancel",
     "owned_conversation",
@@ -75,4 +77,6 @@ __all__ = [
     "siblings",
     "title_of",
     "usable_agent",
+    "way_to",
+    "way_to_head",
 ]

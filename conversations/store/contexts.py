@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -79,6 +80,24 @@ def load_path(conversation: Conversation, tip: Revision | None) -> Path:
     *_, state, rest = bodies[tip.pk]
     model_context = stored_model_context(state, rest, light[tip.pk][2])
     return Path(tuple(steps), model_context, _branches(light, path))
+
+
+def way_to(head: int | None, parents: Mapping[int, int | None]) -> set[int]:
+    """Return the keys on the way to a revision, keyframes and what they replaced included.
+
+    `parents` are those of all revisions by their keys; where one is missing the way ends.
+    """
+    way: set[int] = set()
+    while head is not None and head in parents and head not in way:
+        way.add(head)
+        head = parents[head]
+    return way
+
+
+def way_to_head(conversation: Conversation) -> set[int]:
+    """Return the keys of the revisions that lead to the head, with one query."""
+    rows = Revision.objects.filter(conversation=conversation).order_by()
+    return way_to(conversation.head_id, dict(rows.values_list("pk", "parent_id")))
 
 
 def _path(light: dict[int, tuple[Any, ...]], tip: Revision) -> list[int]:

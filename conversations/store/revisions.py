@@ -34,14 +34,15 @@ def owned_revision(conversation: Conversation, public_id: UUID) -> Revision:
     return found
 
 
-def locked_conversation(user: User, pk: UUID, known: int) -> Conversation:
-    """Return the person's conversation, which nobody else changes until the transaction ends.
+def locked_conversation(user: User, pk: UUID, known: int | None = None) -> Conversation:
+    """Return the person's conversation, which nobody else changes or deletes until the transaction ends.
 
     Raises `ConversationNotFound`, and `ConversationConflict` where `known` is not its version.
     """
-    Conversation.objects.select_for_update(of=("self",)).filter(pk=pk, owner=user).values_list("pk").first()
+    mine = Conversation.objects.filter(pk=pk, owner=user)
+    mine.select_for_update(of=("self",), no_key=True).values_list("pk").first()
     conversation = owned_conversation(user, pk)
-    if conversation.version != known:
+    if known is not None and conversation.version != known:
         raise ConversationConflict(conversation.version)
     return conversation
 
