@@ -15,7 +15,7 @@ from conversations.api.auth import READ, WRITE, credential
 from conversations.api.bodies import LabelBody
 from conversations.api.parsing import from_wire
 from conversations.api.serving import json_answer
-from conversations.models import Revision, User
+from conversations.models import Conversation, Revision, User
 
 REFUSED = schemas.REFUSED
 MOST_LISTED = 200
@@ -54,9 +54,8 @@ async def get_revision(request: HttpRequest, conversation_id: UUID, revision_id:
     def read() -> schemas.RevisionSnapshot:
         conversation = store.owned_conversation(user, conversation_id)
         revision = store.owned_revision(conversation, revision_id)
-        path = store.load_path(conversation, revision)
-        row = schemas.RevisionEntry.of(revision, conversation, _parent_id(revision), store.way_to_head(conversation))
-        return schemas.RevisionSnapshot(revision=row, context=path.context)
+        context = store.load_context(conversation, revision)
+        return schemas.RevisionSnapshot(revision=_entry(revision, conversation), context=context)
 
     return json_answer(await sync_to_async(read)())
 
@@ -82,9 +81,7 @@ async def label_revision(
         )
         return schemas.RevisionChanged(
             conversation=schemas.ConversationRow.of(conversation),
-            revision=schemas.RevisionEntry.of(
-                revision, conversation, _parent_id(revision), store.way_to_head(conversation)
-            ),
+            revision=_entry(revision, conversation),
         )
 
     return json_answer(await sync_to_async(label)())
@@ -142,5 +139,6 @@ def _list(user: User, conversation_id: UUID, limit: int, before: int | None) -> 
     return schemas.RevisionList(revisions=tuple(entries), next_before=shown[-1].number if len(found) > limit else None)
 
 
-def _parent_id(revision: Revision) -> UUID | None:
-    return None if revision.parent is None else revision.parent.public_id
+def _entry(revision: Revision, conversation: Conversation) -> schemas.RevisionEntry:
+    parent_id = None if revision.parent is None else revision.parent.public_id
+    return schemas.RevisionEntry.of(revision, conversation, parent_id, store.way_to_head(conversation))
