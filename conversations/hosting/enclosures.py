@@ -137,11 +137,16 @@ class SeeingModel:
         self._pictures: dict[UUID, ImageBlock] = {}
         self._shown: dict[str, tuple[AgentMessage, AgentMessage]] = {}
 
-    async def stream(self, request: ModelRequest, signal: CancelSignal) -> AsyncGenerator[Sequence[ModelEvent], None]:
-        """Make the call; see `agent.runtime.model.Model`."""
-        if wanted := pictures_in(request.messages):
-            await self._load(wanted - self._pictures.keys())
-            request = replace(request, messages=tuple([self._with_pictures(each) for each in request.messages]))
+    def stream(self, request: ModelRequest, signal: CancelSignal) -> AsyncGenerator[Sequence[ModelEvent], None]:
+        """Make the call; see `agent.runtime.model.Model`. Without pictures it is the other model's alone."""
+        wanted = pictures_in(request.messages)
+        return self._seeing(request, signal, wanted) if wanted else self._model.stream(request, signal)
+
+    async def _seeing(
+        self, request: ModelRequest, signal: CancelSignal, wanted: set[UUID]
+    ) -> AsyncGenerator[Sequence[ModelEvent], None]:
+        await self._load(wanted - self._pictures.keys())
+        request = replace(request, messages=tuple([self._with_pictures(each) for each in request.messages]))
         async with aclosing(self._model.stream(request, signal)) as events:
             async for batch in events:
                 yield batch
