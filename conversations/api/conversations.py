@@ -18,6 +18,7 @@ from conversations.api.bodies import ForkBody, NewConversation, PatchBody, Reset
 from conversations.api.idempotency import IdempotencyKey, once
 from conversations.api.parsing import Moment, from_wire
 from conversations.api.serving import find_host, json_answer
+from conversations.hosting.leaving import stop_runs
 from conversations.listing import Filters, page_of
 from conversations.models import Conversation
 from conversations.search import matching_conversations
@@ -148,7 +149,7 @@ async def delete_conversation(request: HttpRequest, conversation_id: UUID) -> St
     user = credential(request).user
     host = find_host(request)
     if host is not None:
-        await host.end_runs(user, conversation_id)
+        await stop_runs(host, user.pk, conversation_id)
     await sync_to_async(store.delete_conversation)(user, conversation_id)
     return Status(204, None)
 

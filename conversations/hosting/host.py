@@ -251,21 +251,6 @@ class ExecutionHost:
             return await self.cancel(user, execution_id)
         return found.state.status if found.state else "completed"
 
-    async def end_runs(self, user: User, conversation_id: UUID) -> None:
-        """Cancel this person's live runs of a conversation, and wait for a moment until they are stored."""
-        mine = [
-            run
-            for run in tuple(self._runs.values())
-            if run.begun.conversation_id == str(conversation_id) and run.begun.user_id == user.pk
-        ]
-        for run in mine:
-            if run.execution is not None:
-                run.execution.cancel("user")
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(END_WITHIN):
-                for run in mine:
-                    await run.ended.wait()
-
     def running(self, execution_id: str) -> HostedRun | None:
         """Return a run of this process that has not ended."""
         return self._runs.get(execution_id)

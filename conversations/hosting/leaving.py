@@ -1,9 +1,10 @@
-"""What the host does for somebody who deletes everything: their runs end first."""
+"""What the host does for somebody who deletes a conversation, or everything: their runs end first."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 if TYPE_CHECKING:
     from conversations.hosting.host import ExecutionHost
@@ -11,12 +12,17 @@ if TYPE_CHECKING:
 STORED_WITHIN = 10.0  # seconds beside the grace period of tools
 
 
-async def stop_runs(host: ExecutionHost, user_id: int) -> None:
+async def stop_runs(host: ExecutionHost, user_id: int, conversation_id: UUID | None = None) -> None:
     """Cancel the runs of a person and return when they have ended and what happened in them is written down.
 
-    One whose end cannot be stored in time is left behind: it finds later that it was deleted.
+    With `conversation_id` only those of this conversation. One whose end cannot be stored in time is left behind: it
+    finds later that it was deleted.
     """
-    runs = host.runs_of(user_id)
+    runs = [
+        run
+        for run in host.runs_of(user_id)
+        if conversation_id is None or run.begun.conversation_id == str(conversation_id)
+    ]
     for run in runs:
         if run.execution is not None:
             run.execution.cancel("user")
