@@ -13,12 +13,12 @@ from django.db.models import BooleanField, Q, QuerySet
 from django.db.models.expressions import RawSQL
 
 from agent.runtime.exceptions import InvalidArgument
-from conversations.models import Conversation, User
+from conversations.models import REVISION_BODIES, Conversation, User
 
 _PIN = "pinned,"
 _CURSOR = re.compile(rf"({_PIN})?([0-9]{{1,17}}),([0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_OF_THE_HEAD = ("head__context", "head__model_state", "head__model_context", "head__usage", "head__outcome")
+_OF_THE_HEAD = [f"head__{name}" for name in REVISION_BODIES]
 
 
 @dataclass(frozen=True, slots=True)

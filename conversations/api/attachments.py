@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import AsyncIterator
 from contextlib import closing
 from typing import IO, Annotated, Any
@@ -17,7 +16,7 @@ from ninja import Query, Router, Status
 
 from conversations.api import schemas
 from conversations.api.auth import READ, WRITE, credential
-from conversations.api.idempotency import IdempotencyKey, once
+from conversations.api.idempotency import IdempotencyKey, digest_of, once
 from conversations.api.serving import body_of, find_host, in_database, release_thread
 from conversations.attachments import ReadFile, delete_attachment, keep, owned_attachment
 from conversations.attachments.keeping import check_room, remove_unused_file
@@ -72,8 +71,7 @@ async def upload_attachment(
     host = find_host(request)
     reader = host.file_reader if host is not None else FileReader()
     file = await reader.read(user.pk, lambda: _read_body(request), name)
-    wanted = f"POST {request.get_full_path()}\n{file.sent}"
-    digest = hashlib.sha256(wanted.encode("utf-8", "replace")).hexdigest()
+    digest = digest_of(request, file.sent.encode())
     try:
         return await once(request, idempotency_key, lambda: _kept(user, file), status=201, digest=digest)
     except Exception:

@@ -69,11 +69,11 @@ async def claimed(request: HttpRequest, key: UUID | None) -> AsyncIterator[None]
         raise
 
 
-def digest_of(request: HttpRequest) -> str:
-    """Return the digest of what a request asks for."""
+def digest_of(request: HttpRequest, body: bytes | None = None) -> str:
+    """Return the digest of what a request asks for; `body` stands for one that was read as a stream."""
     head = f"{request.method} {request.get_full_path()}\n"
     try:
-        body = request.body
+        body = request.body if body is None else body
     except RawPostDataException:  # a form, read already by who looked for a CSRF token; no operation takes one
         body = b""
     return hashlib.sha256(head.encode("utf-8", "replace") + body).hexdigest()

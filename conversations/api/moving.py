@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -20,7 +19,7 @@ from ninja import Query, Router
 
 from conversations.api import schemas
 from conversations.api.auth import READ, WRITE, credential
-from conversations.api.idempotency import IdempotencyKey, first_answer, once
+from conversations.api.idempotency import IdempotencyKey, digest_of, first_answer, once
 from conversations.api.serving import body_of
 from conversations.exceptions import RateLimited
 from conversations.models import User
@@ -94,7 +93,7 @@ async def import_conversations(
     """
     user, largest = credential(request).user, settings.PAR.max_import_bytes
     with await asyncio.to_thread(Upload.of, body_of(request), largest) as upload:
-        digest = hashlib.sha256(f"{request.get_full_path()}\n{upload.digest}".encode()).hexdigest()
+        digest = digest_of(request, upload.digest.encode())
         if (seen := await first_answer(request, idempotency_key, digest)) is not None:
             return seen
         work = partial(_import, user, upload, largest, agent)

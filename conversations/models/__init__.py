@@ -1,7 +1,14 @@
 from conversations.models.attachments import NAME_LENGTH, Attachment, StoredFile
 from conversations.models.credentials import ApiToken, OneTimeLink, SocketTicket
 from conversations.models.executions import LIVE, MOVES, Execution, ExecutionStatus, HostProcess, may_become
-from conversations.models.history import LABEL_LENGTH, TITLE_LENGTH, Conversation, Revision, RevisionKind
+from conversations.models.history import (
+    LABEL_LENGTH,
+    REVISION_BODIES,
+    TITLE_LENGTH,
+    Conversation,
+    Revision,
+    RevisionKind,
+)
 from conversations.models.people import User
 from conversations.models.requests import IdempotentRequest
 from conversations.models.search import SearchEntry
@@ -13,6 +20,7 @@ __all__ = [
     "LIVE",
     "MOVES",
     "NAME_LENGTH",
+    "REVISION_BODIES",
     "TITLE_LENGTH",
     "ApiToken",
     "Attachment",

@@ -15,6 +15,7 @@ from conversations.models.stored import StoredJSON
 
 TITLE_LENGTH = 256
 LABEL_LENGTH = 100
+REVISION_BODIES = ("context", "model_state", "model_context", "usage", "outcome")  # which may be large
 
 
 class Conversation(models.Model):

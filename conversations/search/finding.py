@@ -10,14 +10,13 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
-from conversations.models import Conversation, Revision, SearchEntry, User
+from conversations.models import REVISION_BODIES, Conversation, Revision, SearchEntry, User
 from conversations.search.entries import search_index, texts
 from conversations.search.index import Filters
 from conversations.search.query import Query
 from conversations.search.snippets import Piece, marked, snippet
 
-_BODIES = ("context", "model_state", "model_context", "usage", "outcome")
-_OF_THE_HEAD = [f"conversation__head__{name}" for name in _BODIES]
+_OF_THE_HEAD = [f"conversation__head__{name}" for name in REVISION_BODIES]
 
 
 @dataclass(frozen=True, slots=True)
