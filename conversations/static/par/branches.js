@@ -1,8 +1,8 @@
 /* Turns that do not begin at the end of what the page shows, and the versions of a turn. */
 
-import { ask } from "./ask.js";
 import { announce, fragment } from "./fragments.js";
 import { call } from "./http.js";
+import { nameRevision } from "./revisions.js";
 import { sentence } from "./words.js";
 
 const SWITCHED = "par-switched"; // the version that was chosen last, for the page that then shows it
@@ -37,6 +37,10 @@ export class Branches {
 
   get address() {
     return this.#page.dataset.conversationPath.replace(this.#page.dataset.noId, this.#page.dataset.conversationId);
+  }
+
+  get #conversation() {
+    return `${this.#page.dataset.basePath}/conversations/${this.#page.dataset.conversationId}`;
   }
 
   /* A run that was begun here stands where the page has put it. `branched` tells that it is another version of a turn,
@@ -133,7 +137,7 @@ export class Branches {
     button.disabled = true;
     try {
       const body = { revisionId: button.value, newest: true };
-      await call("POST", `${this.#page.dataset.basePath}/conversations/${this.#page.dataset.conversationId}/restore`, body);
+      await call("POST", `${this.#conversation}/restore`, body);
       sessionStorage.setItem(SWITCHED, JSON.stringify([button.value, button.dataset.sibling]));
       location.assign(this.address);
     } catch (error) {
@@ -156,20 +160,12 @@ export class Branches {
 
   async #name(versions) {
     const label = versions.querySelector(".versions-label");
-    const name = await ask({
-      title: "Name this version",
-      label: "Name",
-      value: label.textContent,
-      most: 100,
-      action: "Save",
-    });
-    if (name === null) return;
-    const { basePath, conversationId } = this.#page.dataset;
-    const address = `${basePath}/conversations/${conversationId}/revisions/${versions.dataset.revisionId}`;
+    const { revisionId } = versions.dataset;
     try {
-      const { conversation } = await call("PATCH", address, { label: name || null });
-      label.textContent = name;
-      this.#hooks.onChange(conversation);
+      const named = await nameRevision(this.#conversation, revisionId, "Name this version", label.textContent);
+      if (named === null) return;
+      label.textContent = named.name;
+      this.#hooks.onChange(named.conversation);
     } catch (error) {
       this.#hooks.onProblem(sentence(error));
     }

@@ -2,9 +2,12 @@
 
 import { Refused } from "./socket.js";
 
+/* What tells the site that a request comes from one of its pages. */
+export const token = () => document.querySelector("[name=csrfmiddlewaretoken]").value;
+
 /* Return the JSON of the answer, null where there is none; throws `Refused`. */
 export async function call(method, address, body) {
-  const headers = { "X-CSRFToken": document.querySelector("[name=csrfmiddlewaretoken]").value };
+  const headers = { "X-CSRFToken": token() };
   if (body !== undefined) headers["Content-Type"] = "application/json";
   let answer;
   try {

@@ -4,6 +4,13 @@ import { ask } from "./ask.js";
 import { call } from "./http.js";
 import { sentence } from "./words.js";
 
+/* Ask for a revision's name and store it; returns the name and the conversation, or null if the person thought better. */
+export async function nameRevision(conversation, id, title, label) {
+  const name = await ask({ title, label: "Name", value: label, most: 100, action: "Save" });
+  if (name === null) return null;
+  return { name, ...(await call("PATCH", `${conversation}/revisions/${id}`, { label: name || null })) };
+}
+
 /* `place` holds the buttons and a line for problems; its data say which conversation it is. */
 export function listenForRevisions(place) {
   const { basePath, conversationId, conversationPath, noId } = place.dataset;
@@ -20,10 +27,7 @@ export function listenForRevisions(place) {
       location.assign(addressOf(answer.conversation.conversationId));
     },
     async name({ value, dataset: { label } }) {
-      const name = await ask({ title: "Name this revision", label: "Name", value: label, most: 100, action: "Save" });
-      if (name === null) return;
-      await call("PATCH", `${conversation}/revisions/${value}`, { label: name || null });
-      location.reload();
+      if (await nameRevision(conversation, value, "Name this revision", label)) location.reload();
     },
   };
   for (const button of place.querySelectorAll("[data-revision-do], [data-go-on]")) button.disabled = false;

@@ -1,6 +1,7 @@
 /* The files beside the message box: chosen, pasted or dropped, uploaded at once, sent with the next message. */
 
 import { announce, fragment } from "./fragments.js";
+import { token } from "./http.js";
 import { sentence } from "./words.js";
 
 const MOST = 15; // with a text, what a message may hold
@@ -165,8 +166,6 @@ export class Tray {
 }
 
 const wellFormed = (name) => name.toWellFormed?.() ?? name;
-
-const token = () => document.querySelector("[name=csrfmiddlewaretoken]").value;
 
 function inWords(bytes) {
   if (bytes < 1000) return `${bytes} B`;
