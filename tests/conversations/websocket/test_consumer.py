@@ -543,19 +543,26 @@ async def test_a_socket_acts_for_so_many_clients_and_says_so(user: User) -> None
 async def test_who_does_not_read_the_answers_is_not_heard(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """B60: each command is answered once somebody takes the answers."""
     monkeypatch.setattr("conversations.hosting.outbox.ROOM", 1_000)
-    count, takes = 40, asyncio.Event()
+    count, takes, full = 40, asyncio.Event(), asyncio.Event()
     async with hosted(ScriptedModel()) as host, socket_of(host, user) as socket:
         (subscriber,) = host.subscribers
-        taken = subscriber.outbox.next
+        taken, room = subscriber.outbox.next, Outbox.room
+
+        async def watched(outbox: Outbox) -> None:
+            if outbox._kept > 1_000:
+                full.set()
+            await room(outbox)
 
         async def late() -> bytes | None:
             await takes.wait()
             return await taken()
 
         monkeypatch.setattr(Outbox, "next", lambda _: late())
+        monkeypatch.setattr(Outbox, "room", watched)
         for number in range(count):
             await socket.send(type="ping", id=str(number))
-        for _ in range(1_000):
+        await asyncio.wait_for(full.wait(), 10)
+        for _ in range(1_000):  # it hears nothing more
             await asyncio.sleep(0)
         assert 0 < len(subscriber.outbox._waiting) < 10
         takes.set()
