@@ -40,7 +40,7 @@ def note_reading(reader: User, conversation_id: UUID, reason: str, *, place: Lit
 
 
 def note_search(reader: User, reason: str, query: str) -> None:
-    """Write down who is about to search the titles of everybody's conversations, for what, and why."""
+    """Write down who is about to search what everybody said, for what, and why."""
     payload = {"reason": reason, "query": clean_text(query), "place": "admin"}
     record(AuditEntry(SEARCH, user_id=reader.pk, payload=payload))
 
@@ -52,7 +52,7 @@ class Readings:
         self._session = session
 
     def keep(self, conversation_id: UUID | None, reason: str) -> None:
-        """Keep the reason to read a conversation, or with None to search everybody's titles."""
+        """Keep the reason to read a conversation, or with None to search what everybody said."""
         kept = {**self._kept(), _key(conversation_id): [(timezone.now() + KEPT).timestamp(), reason]}
         newest = sorted(kept.items(), key=lambda item: item[1][0])[-MOST_KEPT:]
         self._session[_SESSION] = dict(newest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, cast
 from uuid import UUID
 
@@ -17,12 +18,14 @@ from unfold.decorators import display
 from unfold.paginator import InfinitePaginator
 
 from agent.admin.base import JsonColumn, link_to
+from agent.runtime.exceptions import InvalidArgument
 from conversations.admin.messages import readable_messages, readable_state
 from conversations.admin.reading import ReadingAdmin, ask_for_reason, reason_address
 from conversations.admin.tree import LightRevision, tree_rows
 from conversations.exceptions import CorruptRevision
 from conversations.models import Conversation, Revision, User
 from conversations.reading import Readings, note_search
+from conversations.search import conversations_of_all
 from conversations.store import load_context
 
 ROWS_SHOWN = 100
@@ -38,7 +41,7 @@ class ConversationAdmin(ReadingAdmin):
     list_filter = ["archived", "temporary", "agent"]
     list_select_related = ["owner", "agent"]
     search_fields = ["id"]
-    search_help_text = "A full id, or a part of the owner's name or address; a part of your own titles."
+    search_help_text = "A full id, a part of the owner's name or address; words of your own titles and messages."
     paginator = InfinitePaginator
     show_full_result_count = False
     open_columns = frozenset({"id", "owner", "agent", "archived", "pinned", "temporary"})
@@ -61,7 +64,7 @@ class ConversationAdmin(ReadingAdmin):
         ]
 
     def ask(self, request: HttpRequest, pk: UUID | None = None) -> HttpResponse:
-        """Ask for a reason to read a conversation, or without one to search all titles."""
+        """Ask for a reason to read a conversation, or without one to search what everybody said."""
         return ask_for_reason(request, self.admin_site, pk)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Conversation]:
@@ -79,15 +82,15 @@ class ConversationAdmin(ReadingAdmin):
                 note_search(cast(User, request.user), reason, query)
                 request.par_search_noted = True  # type: ignore[attr-defined]
             elif reason is None:
-                words = 'Titles of other people are not searched. <a class="underline" href="{}">Give a reason</a>'
+                words = 'What other people said is not searched. <a class="underline" href="{}">Give a reason</a>'
                 address = reason_address(None, request.get_full_path())
-                self.message_user(request, format_html(words + " to search them, too.", address), messages.INFO)
+                self.message_user(request, format_html(words + " to search it, too.", address), messages.INFO)
         return super().changelist_view(request, extra_context)
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Conversation], search_term: str
     ) -> tuple[QuerySet[Conversation], bool]:
-        """Search by id and owner; by title only what may be read, and everything in a search that was written down."""
+        """Search by id and owner; by what was said only what may be read, or everything if that was written down."""
         term = search_term.strip()
         if not term:
             return queryset, False
@@ -98,7 +101,10 @@ class ConversationAdmin(ReadingAdmin):
         if getattr(request, "par_search_noted", False):
             readable = Q()
         owner = Q(owner__email__icontains=term) | Q(owner__username__icontains=term)
-        return queryset.filter(owner | (Q(title__icontains=term) & readable)), False
+        said = Q(title__icontains=term)
+        with suppress(InvalidArgument):  # nothing but signs, or too much: only titles have it
+            said |= Q(pk__in=conversations_of_all(term).values("pk"))
+        return queryset.filter(owner | (said & readable)), False
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
         row: Conversation = kwargs["obj"]

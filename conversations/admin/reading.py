@@ -61,7 +61,7 @@ def may_read(request: HttpRequest, conversation: Conversation) -> bool:
 
 
 def reason_address(conversation_id: UUID | None, then: str) -> str:
-    """Return the page that asks for a reason and goes on to `then`; None is for searching all titles."""
+    """Return the page that asks for a reason and goes on to `then`; None is for searching what everybody said."""
     name, args = ("reason", [conversation_id]) if conversation_id is not None else ("search_reason", [])
     return f"{reverse(f'admin:conversations_conversation_{name}', args=args)}?{urlencode({'next': then})}"
 

@@ -172,16 +172,16 @@ class SearchIndex(ABC):
         """Return the select that takes an expression, the span of keys, the values of the clauses and a limit."""
 
     @abstractmethod
-    def expression(self, query: Query, owner_id: int) -> str:
-        """Return what this database understands as the query of this person."""
+    def expression(self, query: Query, owner_id: int | None) -> str:
+        """Return what this database understands as the query of this person, with None in what everybody said."""
 
     @abstractmethod
     def tag_value(self, tag: str) -> str:
         """Return what `tagged` compares with."""
 
     @abstractmethod
-    def conversations(self, query: Query, owner_id: int) -> RawSQL:
-        """Return the subquery of the conversations in which this person's query finds anything."""
+    def conversations(self, query: Query, owner_id: int | None) -> RawSQL:
+        """Return the subquery of a person's conversations, or with None of all, in which a query finds anything."""
 
     @abstractmethod
     def tidy(self) -> None:

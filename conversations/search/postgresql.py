@@ -48,13 +48,14 @@ class PostgresqlIndex(SearchIndex):
             f" WHERE {clauses} ORDER BY f.id DESC LIMIT %s"
         )
 
-    def expression(self, query: Query, owner_id: int) -> str:
-        return " & ".join([_owner(owner_id), *(f"({_asked(phrase)})" for phrase in query.phrases)])
+    def expression(self, query: Query, owner_id: int | None) -> str:
+        owner = [] if owner_id is None else [_owner(owner_id)]
+        return " & ".join([*owner, *(f"({_asked(phrase)})" for phrase in query.phrases)])
 
     def tag_value(self, tag: str) -> str:
         return json.dumps([tag])
 
-    def conversations(self, query: Query, owner_id: int) -> RawSQL:
+    def conversations(self, query: Query, owner_id: int | None) -> RawSQL:
         return RawSQL(  # noqa: S611  our names
             f"SELECT conversation_id FROM {TABLE} WHERE words @@ %s::tsquery",  # noqa: S608
             [self.expression(query, owner_id)],

@@ -45,14 +45,15 @@ class SqliteIndex(SearchIndex):
             f" ORDER BY {WORDS}.rowid DESC LIMIT %s"
         )
 
-    def expression(self, query: Query, owner_id: int) -> str:
+    def expression(self, query: Query, owner_id: int | None) -> str:
         phrases = (f'"{" ".join(each.words)}"' + ("*" if each.open_end else "") for each in query.phrases)
-        return f"owner:{_owner(owner_id)} AND words:({' AND '.join(phrases)})"
+        asked = f"words:({' AND '.join(phrases)})"
+        return asked if owner_id is None else f"owner:{_owner(owner_id)} AND {asked}"
 
     def tag_value(self, tag: str) -> str:
         return tag
 
-    def conversations(self, query: Query, owner_id: int) -> RawSQL:
+    def conversations(self, query: Query, owner_id: int | None) -> RawSQL:
         return RawSQL(  # noqa: S611  our names
             f"SELECT e.conversation_id FROM {WORDS} CROSS JOIN {TABLE} AS e ON e.id = {WORDS}.rowid"  # noqa: S608
             f" WHERE {WORDS} MATCH %s",

@@ -14,6 +14,7 @@ from pytest_django import Settings
 from agent.models import AuditRecord
 from conversations import reading
 from conversations.models import Conversation, Execution, ShareLink, User
+from conversations.search import index_revisions
 from tests.damage import answer, grow, message
 from tests.factories import AdministratorFactory, ConversationFactory, ExecutionFactory, UserFactory
 
@@ -213,6 +214,24 @@ def test_all_titles_are_searched_for_a_reason_and_each_search_is_written_down(
     assert record.payload == {"reason": REASON, "query": "zebra", "place": "admin"}
     assert SECRET not in admin.get("/admin/conversations/conversation/?q=title").content.decode()
     assert admin.get(f"{addresses(theirs)['conversation']}change/").status_code == 302
+
+
+def test_messages_are_searched_under_the_same_rule(admin: Client, staff: User, theirs: Conversation) -> None:
+    own = ConversationFactory(owner=staff)
+    for row, text in ((theirs, "Where is the 図書館?"), (own, "The giraffe of mine")):
+        index_revisions(row, [grow(row, row.head, message("more", text))])
+    assert not found(admin, "図書館", theirs)
+    assert found(admin, "giraffe", own)
+    assert not found(admin, "giraffe", theirs)
+    admin.post(ask(theirs), {"reason": REASON})
+    assert found(admin, "書館", theirs)
+    admin.session.flush()
+    admin.force_login(staff)
+    assert not found(admin, "図書館", theirs)
+    admin.post("/admin/conversations/conversation/reason/", {"reason": REASON})
+    assert found(admin, "図書館", theirs)
+    assert found(admin, "giraf", own)
+    assert not found(admin, '"?"', theirs)
 
 
 def test_no_other_way_leads_to_content(admin: Client, theirs: Conversation) -> None:
