@@ -9,6 +9,7 @@ from playwright.sync_api import FilePayload, Page, expect
 
 from tests.browser.chat import faults, last_answer, wait_for_end
 from tests.browser.conftest import OpenPage
+from tests.browser.line import Line
 from tests.conversations.attachments.files import pdf, picture
 
 PICTURE = FilePayload(name="gradient.png", mimeType="image/png", buffer=picture(300, 200))
@@ -120,3 +121,48 @@ def test_files_beside_a_draft_are_there_after_the_page_is_loaded_anew(page: Page
     expect(page.locator(".chip[data-state=ready]")).to_have_count(1)
     page.reload()
     expect(page.locator(".chip[data-state=ready]")).to_contain_text("report.pdf")
+
+
+def test_the_files_of_an_edited_message_stay_with_it_unless_they_are_removed(page: Page, line: Line) -> None:
+    attach(page, PICTURE, NOTES, REPORT)
+    expect(page.locator(".chip[data-state=ready]")).to_have_count(3)
+    page.get_by_label("Message", exact=True).fill("Look at these")
+    page.keyboard.press("Enter")
+    wait_for_end(page)
+    page.get_by_role("button", name="Edit this message").click()
+    box = page.get_by_label("Edit your message")
+    expect(box).to_have_value("Look at these")
+    kept = page.get_by_role("list", name="Files of the message").get_by_role("listitem")
+    expect(kept).to_contain_text(["gradient.png", 'my "notes" & more.txt', "report.pdf"])
+    assert faults(page) == []
+    page.get_by_role("button", name="Remove report.pdf").press("Enter")
+    expect(page.get_by_role("button", name='Remove my "notes" & more.txt')).to_be_focused()
+    line.refused = {"start": "RATE_LIMITED"}
+    box.fill("Look at these two")
+    box.press("Enter")
+    expect(page.locator(".edit .problem")).to_contain_text("too fast")
+    page.reload()
+    expect(kept).to_have_count(2)
+    wait_for_end(page)
+    line.refused = {}
+    box.press("Enter")
+    said = page.locator(".message-user")
+    for _ in range(2):
+        expect(said.locator(".said")).to_have_text("Look at these two")
+        expect(said.locator(".file-name")).to_have_text('my "notes" & more.txt')
+        expect(said.locator(".picture img")).to_be_visible()
+        wait_for_end(page)
+        page.reload()
+    expect(page.locator(".versions-at")).to_have_text("2/2")
+    page.get_by_role("button", name="Edit this message").click()
+    for name in ("gradient.png", 'my "notes" & more.txt'):
+        page.get_by_role("button", name=f"Remove {name}").click()
+    expect(box).to_be_focused()
+    box.fill("")
+    box.press("Enter")
+    expect(box).to_be_focused()
+    box.fill("Nothing to look at")
+    box.press("Enter")
+    wait_for_end(page)
+    expect(said.locator(".file, .picture")).to_have_count(0)
+    expect(page.locator(".versions-at")).to_have_text("3/3")

@@ -85,10 +85,10 @@ export class Chat {
     });
     this.editing = new Editing(page, {
       isReady: () => this.composer.mode === "ready",
-      onEdit: (message, text) => this.#rewrite(message, text),
+      onEdit: (message, said) => this.#rewrite(message, said),
       onAgain: (message) => this.#rewrite(message, null),
-      onHomeless: (text, problem) => {
-        this.composer.put(text);
+      onHomeless: (said, problem) => {
+        this.composer.put(said);
         this.composer.warn(problem);
       },
     });
@@ -104,11 +104,10 @@ export class Chat {
 
   /* `place` says where the turn belongs, unless it follows what is shown. */
   async #start({ id, text, files, place }) {
-    const said = text.trim() === "" ? [] : [{ type: "text", text }];
-    this.transcript.expect([...said, ...files.map(blockOf)]);
-    const input = [...said, ...files.map(({ attachmentId }) => ({ type: "attachment", attachmentId }))];
+    this.transcript.expect(blocksOf({ text, files }));
     try {
-      const ack = await this.connection.request("start", { ...this.#fields(place), input }, { id });
+      const fields = { ...this.#fields(place), input: inputOf({ text, files }) };
+      const ack = await this.connection.request("start", fields, { id });
       this.#accepted(ack, titleOf(text, files), { elsewhere: place.fromRevisionId !== undefined });
     } catch (error) {
       this.transcript.withdraw();
@@ -118,22 +117,22 @@ export class Chat {
     }
   }
 
-  /* Make another version of the turn that begins with a message: with another `text`, or none for another answer. */
-  async #rewrite(message, text) {
+  /* Make another version of the turn that begins with a message: with what is `said` now, or null for another answer. */
+  async #rewrite(message, said) {
     if (this.composer.mode !== "ready") return;
     const id = message.dataset.messageId;
-    const change = text === null ? { regenerateMessageId: id } : { editMessageId: id, input: [{ type: "text", text }] };
+    const change = said === null ? { regenerateMessageId: id } : { editMessageId: id, input: inputOf(said) };
     this.composer.say("");
     this.composer.mode = "sending";
     this.composer.focus();
-    this.transcript.expect(text === null ? null : [{ type: "text", text }], message);
+    this.transcript.expect(said === null ? null : blocksOf(said), message);
     try {
       this.#accepted(await this.connection.request("start", this.#fields(change)), "", { branched: true });
     } catch (error) {
       this.transcript.withdraw();
       this.composer.mode = "ready";
-      if (text === null) this.composer.warn(sentence(error));
-      else this.editing.keep(message, text, sentence(error));
+      if (said === null) this.composer.warn(sentence(error));
+      else this.editing.keep(message, said, sentence(error));
       if (OUT_OF_DATE.has(error.code)) this.follower.subscribe();
     }
   }
@@ -281,6 +280,12 @@ export class Chat {
     location.reload();
   }
 }
+
+const textOf = (text) => (text.trim() === "" ? [] : [{ type: "text", text }]);
+
+/* What is sent of a text and its files, and the blocks that the message will have. */
+const inputOf = ({ text, files }) => [...textOf(text), ...files.map(({ attachmentId }) => ({ type: "attachment", attachmentId }))];
+const blocksOf = ({ text, files }) => [...textOf(text), ...files.map(blockOf)];
 
 /* What a conversation is called after its first message, whole: the style cuts it where it has no room. */
 function titleOf(text, files) {

@@ -108,17 +108,17 @@ export class Composer {
     this.#keep();
   }
 
-  /* Put a text into the box, before what stands in it. */
-  put(text) {
+  /* Put a text into the box, before what stands in it, and files beside it. */
+  put({ text, files }) {
     this.#box.value = [text, this.#box.value].filter((each) => each !== "").join("\n");
+    this.#tray.put(files);
     this.#edited();
   }
 
   /* The server has refused the message: it is put back. In doubt it keeps its id. */
   refused({ text, files }, problem, doubtful) {
-    this.put(text);
     this.#sent = NOTHING;
-    this.#tray.put(files);
+    this.put({ text, files });
     this.#restored = doubtful ? { text, files, id: this.#id } : null;
     this.#edited();
     this.mode = "ready";

@@ -1,6 +1,7 @@
 /* Edit a message of one's own in its place, and have an answer made again. */
 
 import { sends } from "./composer.js";
+import { filesOf } from "./files.js";
 import { fragment } from "./fragments.js";
 
 const BUSY = "Another answer is being written. It can be sent once that has ended.";
@@ -10,55 +11,57 @@ export class Editing {
   #page;
   #hooks;
 
-  /* Hooks: isReady(), onEdit(message, text) sends an edited message, onAgain(message) has one answered again,
-     onHomeless(text, problem) takes an edit whose message is no longer part of the conversation. */
+  /* Hooks: isReady(), onEdit(message, {text, files}) sends an edited message, onAgain(message) has one answered again,
+     onHomeless({text, files}, problem) takes an edit whose message is no longer part of the conversation. */
   constructor(page, hooks) {
     this.#page = page;
     this.#hooks = hooks;
     page.querySelector("#transcript").addEventListener("click", ({ target }) => {
       const button = target.closest("[data-turn]");
       const message = button?.closest(".message");
-      if (button?.dataset.turn === "edit") this.#open(message, textOf(message));
+      if (button?.dataset.turn === "edit") this.#open(message, { text: textOf(message), files: filesOf(message) });
       else if (button && hooks.isReady()) hooks.onAgain(questionOf(message));
     });
     const kept = JSON.parse(sessionStorage.getItem(this.#key) ?? "null");
     const message = kept && page.querySelector(`.message-user[data-message-id="${CSS.escape(kept.id)}"]`);
     if (message) {
-      this.#open(message, kept.text, kept.problem);
+      this.#open(message, { files: [], ...kept }, kept.problem);
     } else if (kept) {
       sessionStorage.removeItem(this.#key);
-      hooks.onHomeless(kept.text, kept.problem);
+      hooks.onHomeless({ files: [], ...kept }, kept.problem);
     }
   }
 
-  /* Put an edited text back into its message, with what was the matter; it outlives a reload of the page. */
-  keep(message, text, problem) {
-    sessionStorage.setItem(this.#key, JSON.stringify({ id: message.dataset.messageId, text, problem }));
-    this.#open(message, text, problem);
+  /* Put what was edited back into its message, with what was the matter; it outlives a reload of the page. */
+  keep(message, { text, files }, problem) {
+    sessionStorage.setItem(this.#key, JSON.stringify({ id: message.dataset.messageId, text, files, problem }));
+    this.#open(message, { text, files }, problem);
   }
 
   get #key() {
     return `par-edit:${this.#page.dataset.person}:${this.#page.dataset.conversationId}`;
   }
 
-  #open(message, text, problem = "") {
+  #open(message, { text, files }, problem = "") {
     if (message.querySelector(".edit")) return;
     const form = fragment("edit");
     const box = form.querySelector("textarea");
     box.value = text;
     box.rows = Math.min(TALLEST, text.split("\n").length); // where `field-sizing` is unknown
+    const chips = new Chips(form.querySelector(".chips"), files, box);
+    const send = () => this.#send(message, form, { text: box.value, files: chips.files });
     say(form, problem);
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       event.stopPropagation(); // the transcript takes other forms for questions about tools
-      this.#send(message, form);
+      send();
     });
     form.querySelector("[data-cancel]").addEventListener("click", () => this.#close(message, form));
     box.addEventListener("keydown", (event) => {
       if (event.key === "Escape") this.#close(message, form);
       if (!sends(event)) return;
       event.preventDefault();
-      this.#send(message, form);
+      send();
     });
     message.dataset.editing = "true";
     message.querySelector(".blocks").after(form);
@@ -66,15 +69,14 @@ export class Editing {
     box.setSelectionRange(text.length, text.length);
   }
 
-  #send(message, form) {
-    const text = form.querySelector("textarea").value;
-    if (text.trim() === "") return;
+  #send(message, form, said) {
+    if (said.text.trim() === "" && said.files.length === 0) return;
     if (!this.#hooks.isReady()) {
       say(form, BUSY);
       return;
     }
     this.#close(message, form);
-    this.#hooks.onEdit(message, text);
+    this.#hooks.onEdit(message, said);
   }
 
   #close(message, form) {
@@ -82,6 +84,36 @@ export class Editing {
     form.remove();
     delete message.dataset.editing;
     message.querySelector('[data-turn="edit"]').focus();
+  }
+}
+
+/* The files of the message that is edited: each stays with it unless it is removed. */
+class Chips {
+  #list;
+  #box;
+
+  constructor(list, files, box) {
+    this.#list = list;
+    this.#box = box;
+    this.files = files;
+    for (const file of files) this.#show(file);
+    list.hidden = files.length === 0;
+  }
+
+  #show(file) {
+    const element = fragment("chip");
+    const button = element.querySelector("[data-remove]");
+    element.dataset.state = "ready";
+    element.querySelector(".chip-name").textContent = file.name;
+    button.setAttribute("aria-label", `Remove ${file.name}`);
+    button.addEventListener("click", () => {
+      const next = element.nextElementSibling ?? element.previousElementSibling;
+      element.remove();
+      this.files = this.files.filter((each) => each !== file);
+      this.#list.hidden = this.files.length === 0;
+      (next?.querySelector("[data-remove]") ?? this.#box).focus();
+    });
+    this.#list.append(element);
   }
 }
 

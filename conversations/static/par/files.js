@@ -35,6 +35,18 @@ export function blockOf({ attachmentId, name, mediaType }) {
   return { type: "text", text: `<attachment id="${attachmentId}" name="${escaped}" type="${mediaType}">\n…\n</attachment>` };
 }
 
+/* The files that a message shows, as they are sent: {attachmentId, name, mediaType}. */
+export function filesOf(message) {
+  return [...message.querySelectorAll(":scope > .blocks > :is(.picture, .file)")].map((element) => {
+    const attachmentId = element.querySelector("a").getAttribute("href").split("/").at(-1);
+    if (element.matches(".picture")) {
+      return { attachmentId, name: element.querySelector("img").alt, mediaType: "image/*" };
+    }
+    const isPdf = element.querySelector(".file-kind").textContent.startsWith("PDF");
+    return { attachmentId, name: element.querySelector(".file-name").textContent, mediaType: isPdf ? "application/pdf" : "text/plain" };
+  });
+}
+
 export function drawFile(element, { id, name, type, pages, text }) {
   setText(element.querySelector(".file-name"), name);
   const count = pages === undefined ? "" : `, ${pages} page${pages === "1" ? "" : "s"}`;

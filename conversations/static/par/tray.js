@@ -78,7 +78,7 @@ export class Tray {
   #show(name, size) {
     const element = fragment("chip");
     element.querySelector(".chip-name").textContent = name;
-    element.querySelector(".chip-size").textContent = inWords(size);
+    element.querySelector(".chip-size").textContent = size === undefined ? "" : inWords(size);
     element.querySelector("[data-remove]").setAttribute("aria-label", `Remove ${name}`);
     this.#list.append(element);
     const chip = { element, name, sent: null, request: null };
