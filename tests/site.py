@@ -1,7 +1,8 @@
-"""The site as an operator starts it: `manage.py migrate`, `bootstrap --demo`, `serve`."""
+"""The site as an operator starts it: `manage.py bootstrap --migrate --demo`, `serve`."""
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import re
@@ -59,17 +60,11 @@ class Site:
         self._options = ("--port", str(self.port), "--drain", str(drain), *options)
         self._probe_file = place / "probe.json"
         self._database = _Database.wanted()
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
         self._environment = {
-            **inherited,
-            "PAR_ENV_FILE": "",
-            "PAR_ENVIRONMENT": "development",
-            "PAR_DATA_DIR": str(place),
+            **_environment(place, self._database),
             "PAR_DEMO_PACE": str(pace),
             "PORT": str(self.port),
-            "PYTHONWARNINGS": "default",
             "PROBE_FILE": str(self._probe_file),
-            **({"DATABASE_URL": self._database.url} if self._database else {}),
             **settings,
         }
         self._process: subprocess.Popen[str] | None = None
@@ -88,21 +83,10 @@ class Site:
             self._database.drop()
 
     def _prepare(self) -> None:
-        if self._database is not None:
+        if self._prepared:
+            _TEMPLATE.copy_to(self.place, self._database)
+        elif self._database is not None:
             self._database.create()
-        if not self._prepared:
-            return
-        if self._database is not None:
-            self.manage("migrate", "-v0")
-            self.manage("bootstrap", "--demo")
-            return
-        template = Path(_TEMPLATE.name)
-        if not any(template.iterdir()):
-            place, self._environment["PAR_DATA_DIR"] = self._environment["PAR_DATA_DIR"], str(template)
-            self.manage("migrate", "-v0")
-            self.manage("bootstrap", "--demo")
-            self._environment["PAR_DATA_DIR"] = place
-        shutil.copytree(template, self.place, dirs_exist_ok=True)
 
     @property
     def sqlite(self) -> bool:
@@ -122,16 +106,7 @@ class Site:
 
     def run(self, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
         """Run a management command to its end."""
-        return subprocess.run(
-            [sys.executable, "manage.py", *arguments],
-            cwd=ROOT,
-            env=self._environment,
-            input=given,
-            capture_output=True,
-            text=True,
-            timeout=COMMAND_WITHIN,
-            check=False,
-        )
+        return _run(self._environment, *arguments, given=given)
 
     def manage(self, *arguments: str, given: str = "") -> str:
         """Run a management command that must succeed and return what it printed."""
@@ -259,8 +234,9 @@ class _Database:
         server = os.environ.get("DATABASE_URL", "")
         return cls(server) if server.startswith(("postgres://", "postgresql://")) else None
 
-    def create(self) -> None:
-        self._execute(f'CREATE DATABASE "{self._name}"')
+    def create(self, template: _Database | None = None) -> None:
+        copied = f' TEMPLATE "{template._name}"' if template else ""
+        self._execute(f'CREATE DATABASE "{self._name}"{copied}')
 
     def drop(self) -> None:
         self._execute(f'DROP DATABASE "{self._name}" WITH (FORCE)')
@@ -287,8 +263,56 @@ class _Database:
             connection.execute(statement)
 
 
-# A site that was prepared once; the others on SQLite begin as copies of it.
-_TEMPLATE = TemporaryDirectory(prefix="par-site-")
+class _Template:
+    """A site that was prepared once; the others begin as copies of it."""
+
+    def __init__(self) -> None:
+        self._place: TemporaryDirectory[str] | None = None
+        self._database: _Database | None = None
+
+    def copy_to(self, place: Path, database: _Database | None) -> None:
+        if self._place is None:
+            self._place = TemporaryDirectory(prefix="par-site-")
+            self._make(Path(self._place.name))
+        shutil.copytree(self._place.name, place, dirs_exist_ok=True)
+        if database is not None:
+            database.create(self._database)
+
+    def _make(self, place: Path) -> None:
+        self._database = _Database.wanted()
+        if self._database is not None:
+            self._database.create()
+            atexit.register(self._database.drop)
+        done = _run(_environment(place, self._database), "bootstrap", "--migrate", "--demo")
+        assert done.returncode == 0, done.stderr
+
+
+_TEMPLATE = _Template()
+
+
+def _environment(place: Path, database: _Database | None) -> dict[str, str]:
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
+    return {
+        **inherited,
+        "PAR_ENV_FILE": "",
+        "PAR_ENVIRONMENT": "development",
+        "PAR_DATA_DIR": str(place),
+        "PYTHONWARNINGS": "default",
+        **({"DATABASE_URL": database.url} if database else {}),
+    }
+
+
+def _run(environment: Mapping[str, str], *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "manage.py", *arguments],
+        cwd=ROOT,
+        env=environment,
+        input=given,
+        capture_output=True,
+        text=True,
+        timeout=COMMAND_WITHIN,
+        check=False,
+    )
 
 
 def free_port() -> int:
