@@ -18,8 +18,11 @@ settings.load_profile("ci")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Asynchronous tests write from threads of their own: they need real commits."""
+    """Asynchronous tests write from threads of their own: they need real commits. What uses no database runs once."""
     for item in items:
+        fixtures = {"db", "transactional_db", "site"} & set(getattr(item, "fixturenames", ()))
+        if not (fixtures or item.get_closest_marker("django_db") or "serve" in item.path.parts):
+            item.add_marker("once")
         if item.get_closest_marker("django_db") and item.get_closest_marker("asyncio"):
             item.add_marker(pytest.mark.django_db(transaction=True), append=False)
 

@@ -41,9 +41,9 @@ def required(service: str) -> bool:
 
 
 def chromium_path() -> str | None:
-    """Return the browser to drive, None if there is none."""
-    named = os.environ.get("PAR_CHROMIUM")
-    return named or shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    """Return the browser to drive, None if there is none; one without a window of its own takes half the time."""
+    names = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+    return os.environ.get("PAR_CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
 
 
 def missing(service: str, reason: str) -> None:

@@ -28,7 +28,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="module")  # not longer: while the driver runs, no asynchronous test can
 def browser(chromium: str) -> Iterator[Browser]:
     with sync_playwright() as driver:
-        made = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        made = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
         yield made
         made.close()
 

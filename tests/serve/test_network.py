@@ -18,13 +18,15 @@ from tests.serve.program import WITHIN, Client, browser, program, said, stored
 from tests.serve.raw import TEXT, RawSocket, frame, raw, raw_websocket, upgrade
 from tests.site import Site
 
+pytestmark = pytest.mark.once
+
 LIMIT = 1024 * 1024
 DEEP = 100_000
 PING_FRAME, PONG_FRAME = 0x9, 0xA
 STALLED = 16
 STREAM = 20 * 1024 * 1024
 # MiB above what the run takes without them; streams that nobody holds back would be 640 MiB.
-MOST_OF_STALLED = 150.0
+MOST_OF_STALLED = 250.0
 MOST_UNSENT = 512 * 1024  # bytes in the buffer of one socket: two pieces
 
 

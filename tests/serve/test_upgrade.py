@@ -22,6 +22,8 @@ from tests.site import Site
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 KEY = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 BEFORE = (("agent", "0004"), ("conversations", "0003"))
+OTHERS = (("account",), ("mfa",), ("admin",), ("sessions",))
+MIGRATE = "from django.core.management import call_command\nfor each in {}: call_command('migrate', *each, verbosity=0)"
 # What `migrate` itself writes is not brought along to a database server.
 OWN = ("django_content_type", "auth_permission", "django_migrations", "sqlite_sequence")
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
@@ -36,10 +38,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         if made.sqlite:
             load(place / "par.sqlite3")
         else:
-            for app, migration in BEFORE:
-                made.manage("migrate", app, migration, "-v0")
-            for app in ("account", "mfa", "admin", "sessions"):
-                made.manage("migrate", app, "-v0")
+            made.shell(MIGRATE.format((*BEFORE, *OTHERS)))
             copy(place / "before.sqlite3", made.database_url)
         refused = made.run("serve", "--port", "0")
         assert refused.returncode != 0
