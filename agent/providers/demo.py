@@ -14,7 +14,7 @@ from agent.providers import demo_texts as texts
 from agent.providers.config import ModelConfig
 from agent.runtime import ids
 from agent.runtime.cancellation import CancelSignal
-from agent.runtime.messages import AgentMessage, ToolCallBlock, ToolResultBlock, Usage
+from agent.runtime.messages import AgentMessage, TextBlock, ToolCallBlock, ToolResultBlock, Usage
 from agent.runtime.model import (
     BlockDelta,
     BlockStart,
@@ -40,6 +40,7 @@ _USE = re.compile(r"\s*use `?(?P<name>[A-Za-z0-9_.-]+)`?(?P<arguments>(\s+\w+=\S
 _POSTCARD = re.compile(r"\bpostcard\b", re.IGNORECASE)
 _RECIPIENT = re.compile(r"\bpostcard\s+to\s+([^.,;:!?\n]{1,100})", re.IGNORECASE)
 _ZONE = re.compile(r"\b[A-Z][A-Za-z]+/[A-Z][A-Za-z_]+\b")
+_FILE = "<attachment "  # how the text of a file begins
 _PIECE = re.compile(r"\s*\S+\s*?(?=\s|$)|\s+")
 
 
@@ -105,7 +106,7 @@ def _usage(request: ModelRequest, pieces: int) -> Usage:
 def _plan(request: ModelRequest) -> _Plan:
     messages = request.messages
     asked = max((at for at, message in enumerate(messages) if message.role == "user"), default=-1)
-    question = messages[asked].text[:MAX_QUESTION] if asked >= 0 else ""
+    question, has_files = _question(messages[asked]) if asked >= 0 else ("", False)
     answered = list(_results(messages[asked + 1 :]))
     if answered:
         return _Plan(text="\n\n".join(_comment(call, result) for call, result in answered))
@@ -117,6 +118,8 @@ def _plan(request: ModelRequest) -> _Plan:
     if _STORY.search(question):
         return _Plan(texts.STORY_REASONING, "".join(texts.story(NIGHTS)))
     wanted = list(_wanted(question))
+    if not wanted and has_files:
+        return _Plan(texts.FILES_REASONING, texts.FILES)
     if not wanted:
         return _Plan(texts.TOUR_REASONING, texts.TOUR)
     calls = [(name, arguments) for name, arguments in wanted if name in available]
@@ -125,6 +128,14 @@ def _plan(request: ModelRequest) -> _Plan:
     if missing:
         plan.text = f"I cannot use {_listed(missing)} here: it is not among my tools.\n\n"
     return plan
+
+
+def _question(message: AgentMessage) -> tuple[str, bool]:
+    """Return what somebody wrote, and whether there are pictures or other files with it."""
+    written = [
+        block.text for block in message.blocks if isinstance(block, TextBlock) and not block.text.startswith(_FILE)
+    ]
+    return "".join(written)[:MAX_QUESTION], len(written) < len(message.blocks)
 
 
 def _use(use: re.Match[str], available: set[str]) -> _Plan:

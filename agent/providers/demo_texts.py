@@ -64,6 +64,11 @@ TOOLS_REASONING = "This asks for something that I cannot know by myself. There a
 POSTCARD_REASONING = "A postcard goes out to somebody else, so a person has to agree first. I prepare it and ask."
 POSTCARD = "I have written a postcard. It is sent only if you approve it.\n\n"
 POSTCARD_TEXT = "Greetings from the demo agent! The weather is deterministic and the view is fine."
+FILES_REASONING = "There are files with this message. I cannot look into them and should say so."
+FILES = (
+    "Your files have come with the message. I am not a language model and cannot look into them: a real model gets "
+    "pictures as pictures, and what stands in texts and PDFs as text."
+)
 STORY_REASONING = "Somebody has time, or wants to try the Stop button. A long story then, told at a reading pace."
 STORY_OPENING = """\
 # The keeper of the quiet light
