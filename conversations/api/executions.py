@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHt
 from ninja import Body, Header, Query, Router, Status
 
 from conversations import store
-from conversations.api import schemas
+from conversations.api import execution_schemas, schemas
 from conversations.api.auth import READ, WRITE, credential
 from conversations.api.events import EventStream
 from conversations.api.idempotency import IdempotencyKey, claimed
@@ -29,7 +29,9 @@ EVENTS = {
     "responses": {
         200: {
             "description": "One event for each frame of the websocket; `data` is the frame.",
-            "content": {"text/event-stream": {"schema": {"type": "string"}, "example": schemas.EVENT_EXAMPLE}},
+            "content": {
+                "text/event-stream": {"schema": {"type": "string"}, "example": execution_schemas.EVENT_EXAMPLE}
+            },
         },
         204: {"description": "The run has ended, and `Last-Event-ID` is its last event."},
     }
@@ -41,7 +43,7 @@ router = Router(tags=["executions"])
 @router.post(
     "",
     auth=WRITE,
-    response={202: schemas.Started, **REFUSED},
+    response={202: execution_schemas.Started, **REFUSED},
     by_alias=True,
     summary="Start a run",
 )
@@ -49,7 +51,7 @@ async def start_execution(
     request: HttpRequest,
     body: Annotated[StartBody, from_wire(StartBody), Body()],
     idempotency_key: IdempotencyKey = None,
-) -> Status[schemas.Started]:
+) -> Status[execution_schemas.Started]:
     """Answers as soon as the start is stored. With the same `Idempotency-Key` it may be sent again."""
 
     def announce(begun: Begun) -> None:
@@ -59,7 +61,7 @@ async def start_execution(
     begun = await host_of(request).start_run(credential(request).user, wanted, announce)
     return Status(
         202,
-        schemas.Started(
+        execution_schemas.Started(
             execution_id=UUID(begun.execution_id),
             conversation_id=UUID(begun.conversation_id),
             created=begun.created,
@@ -71,7 +73,7 @@ async def start_execution(
 @router.get(
     "/{execution_id}",
     auth=READ,
-    response={200: schemas.ExecutionRow, **REFUSED},
+    response={200: execution_schemas.ExecutionRow, **REFUSED},
     by_alias=True,
     summary="A run as it is, or as soon as it has ended or needs a person",
 )
@@ -124,22 +126,22 @@ async def follow_execution(
 @router.post(
     "/{execution_id}/cancel",
     auth=WRITE,
-    response={200: schemas.Stopped, **REFUSED},
+    response={200: execution_schemas.Stopped, **REFUSED},
     by_alias=True,
     summary="Stop a run, as often as you like",
 )
 async def cancel_execution(
     request: HttpRequest, execution_id: UUID, idempotency_key: IdempotencyKey = None
-) -> schemas.Stopped:
+) -> execution_schemas.Stopped:
     async with claimed(request, idempotency_key):
         status = await host_of(request).cancel(credential(request).user, execution_id)
-    return schemas.Stopped(execution_id=execution_id, status=status)
+    return execution_schemas.Stopped(execution_id=execution_id, status=status)
 
 
 @router.post(
     "/{execution_id}/respond",
     auth=WRITE,
-    response={200: schemas.Responded, **REFUSED},
+    response={200: execution_schemas.Responded, **REFUSED},
     by_alias=True,
     summary="Allow or refuse the tool call that a run waits for",
 )
@@ -148,17 +150,17 @@ async def respond_to_interrupt(
     execution_id: UUID,
     body: Annotated[RespondBody, from_wire(RespondBody), Body()],
     idempotency_key: IdempotencyKey = None,
-) -> schemas.Responded:
+) -> execution_schemas.Responded:
     """The first answer wins; the same again changes nothing."""
     async with claimed(request, idempotency_key):
         await host_of(request).decide(credential(request).user, execution_id, body.interrupt_id, body.decision())
-    return schemas.Responded(execution_id=execution_id, interrupt_id=body.interrupt_id)
+    return execution_schemas.Responded(execution_id=execution_id, interrupt_id=body.interrupt_id)
 
 
 @router.post(
     "/{execution_id}/tool-results",
     auth=WRITE,
-    response={200: schemas.ResultTaken, **REFUSED},
+    response={200: execution_schemas.ResultTaken, **REFUSED},
     by_alias=True,
     summary="Answer the call of a front-end tool",
 )
@@ -167,11 +169,11 @@ async def answer_client_call(
     execution_id: UUID,
     body: Annotated[ToolResultBody, from_wire(ToolResultBody), Body()],
     idempotency_key: IdempotencyKey = None,
-) -> schemas.ResultTaken:
+) -> execution_schemas.ResultTaken:
     """The first result counts; the same again changes nothing."""
     async with claimed(request, idempotency_key):
         await host_of(request).answer_client_call(credential(request).user, execution_id, body)
-    return schemas.ResultTaken(execution_id=execution_id, call_id=body.call_id)
+    return execution_schemas.ResultTaken(execution_id=execution_id, call_id=body.call_id)
 
 
 @router.post(
