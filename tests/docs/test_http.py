@@ -12,12 +12,12 @@ import pytest
 
 from agent.runtime.messages import Value
 from conversations import bodies, moving
-from conversations.api import api, schemas, shares, usage
+from conversations.api import api, execution_schemas, schemas, shares, usage
 from conversations.api import bodies as api_bodies
 from conversations.api.errors import STATUS
 from conversations.api.events import event_of
 from conversations.api.examples import EXAMPLES
-from conversations.api.schemas import EVENT_EXAMPLE
+from conversations.api.execution_schemas import EVENT_EXAMPLE
 from tests.docs.codes import REFUSALS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "http.md").read_text()
@@ -27,7 +27,9 @@ OPENAPI: dict[str, Any] = orjson.loads(orjson.dumps(api.get_openapi_schema(), op
 
 def model(name: str) -> type[Value]:
     found: type[Value] = next(
-        getattr(each, name) for each in (schemas, bodies, api_bodies, shares, usage, moving) if hasattr(each, name)
+        getattr(each, name)
+        for each in (schemas, execution_schemas, bodies, api_bodies, shares, usage, moving)
+        if hasattr(each, name)
     )
     return found
 

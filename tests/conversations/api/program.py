@@ -10,7 +10,7 @@ import orjson
 from django.test import AsyncClient
 
 from agent.testing import ScriptedModel
-from conversations.api import schemas
+from conversations.api import execution_schemas
 from conversations.hosting.host import ExecutionHost
 from conversations.models import User
 from tests.live import hosted, settled, token_of
@@ -59,7 +59,7 @@ class Program:
         answer = await self.get(f"/{execution_id}{query}")
         assert answer.status_code == 200, answer.content
         row: dict[str, Any] = answer.json()
-        schemas.ExecutionRow.from_wire(row)
+        execution_schemas.ExecutionRow.from_wire(row)
         return row
 
 
