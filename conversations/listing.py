@@ -16,7 +16,7 @@ from agent.runtime.exceptions import InvalidArgument
 from conversations.models import REVISION_BODIES, Conversation, User
 
 _PIN = "pinned,"
-_CURSOR = re.compile(rf"({_PIN})?([0-9]{{1,17}}),([0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})")
+_CURSOR = re.compile(rf"({_PIN})?(-?[0-9]{{1,17}}),([0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _OF_THE_HEAD = [f"head__{name}" for name in REVISION_BODIES]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import MAXYEAR, MINYEAR, datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import AwareDatetime, Field, StringConstraints
+from pydantic import AfterValidator, AwareDatetime, Field, StringConstraints
 
 from agent.runtime.events import Outcome
 from agent.runtime.messages import AgentMessage, ModelContext, Usage, Value
@@ -20,6 +20,15 @@ TAG_LENGTH = 100
 
 Kind = Literal["turn", "edit", "regenerate", "compaction", "recovered", "put", "import", "reset"]
 Count = Annotated[int, Field(strict=True, ge=0, le=2**50)]  # leaves room to go on from
+
+
+def _within(moment: datetime) -> datetime:
+    if not MINYEAR < moment.year < MAXYEAR:  # there another time zone has no such day
+        raise ValueError("a time at the end of the calendar")
+    return moment
+
+
+Moment = Annotated[AwareDatetime, AfterValidator(_within)]
 Tag = Annotated[Text, StringConstraints(min_length=1, max_length=TAG_LENGTH)]
 
 
@@ -39,7 +48,7 @@ class RevisionDocument(Value):
     model_context: ModelContext
     usage: Usage | None
     outcome: Annotated[Outcome, Field(discriminator="type")] | None
-    created_at: AwareDatetime
+    created_at: Moment
     seal: Annotated[str, StringConstraints(max_length=200)] | None = None
 
 
@@ -68,8 +77,8 @@ class ConversationDocument(Value):
     tags: Annotated[tuple[Tag, ...], Field(max_length=MOST_TAGS)]
     temporary: Annotated[bool, Field(strict=True)]
     version: Count
-    created_at: AwareDatetime
-    updated_at: AwareDatetime
+    created_at: Moment
+    updated_at: Moment
     head: UUID | None
     revisions: tuple[RevisionDocument, ...]
     attachments: tuple[AttachmentDocument, ...] = ()

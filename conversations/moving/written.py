@@ -76,10 +76,12 @@ def enclosed(text: str) -> str:
 
 def _lowered(text: str) -> str:
     lines = text.split("\n")
-    for token in reversed(tokens := _PARSER.parse(text)):
+    tokens = _PARSER.parse(text)
+    for at in reversed(range(len(tokens))):
+        token = tokens[at]
         if token.type == "heading_open" and token.level == 0 and token.map:
             begin, end = token.map
-            title = tokens[tokens.index(token) + 1].content
+            title = tokens[at + 1].content
             lines[begin:end] = [f"{'#' * min(6, int(token.tag[1]) + 2)} {' '.join(title.split())}"]
     return "\n".join(lines)
 

@@ -34,6 +34,11 @@ def shared_messages(messages: Iterable[AgentMessage]) -> tuple[AgentMessage, ...
     return tuple(shared)
 
 
+def is_file(text: str) -> bool:
+    """Return whether a text is a quoted file, or was meant to be one: no other begins like that."""
+    return quoted_file(text) is not None or text.lstrip().startswith("<attachment id=")
+
+
 def said_messages(shared: Iterable[AgentMessage]) -> tuple[AgentMessage, ...]:
     """Return shared messages without their tool calls: what another person's conversation may begin with."""
     said: list[AgentMessage] = []
@@ -49,7 +54,7 @@ def _shared(blocks: Iterable[Block], calls: dict[str, str]) -> Iterator[Block]:
     for block in blocks:
         match block:
             case TextBlock():
-                yield TextBlock(text=block.text if quoted_file(block.text) is None else FILE)
+                yield TextBlock(text=FILE if is_file(block.text) else block.text)
             case ImageBlock():
                 known = isinstance(block.source, Base64Source) or picture_of(block) is not None
                 yield block if known else TextBlock(text=PICTURE)

@@ -19,8 +19,9 @@ export class Editing {
     page.querySelector("#transcript").addEventListener("click", ({ target }) => {
       const button = target.closest("[data-turn]");
       const message = button?.closest(".message");
-      if (button?.dataset.turn === "edit") this.#open(message, { text: textOf(message), files: filesOf(message) });
-      else if (button && hooks.isReady()) hooks.onAgain(questionOf(message));
+      const files = button?.dataset.turn === "edit" ? filesOf(message) : null;
+      if (files !== null) this.#open(message, { text: textOf(message), files });
+      else if (button?.dataset.turn === "again" && hooks.isReady()) hooks.onAgain(questionOf(message));
     });
     const kept = JSON.parse(sessionStorage.getItem(this.#key) ?? "null");
     const message = kept && page.querySelector(`.message-user[data-message-id="${CSS.escape(kept.id)}"]`);

@@ -35,9 +35,11 @@ export function blockOf({ attachmentId, name, mediaType }) {
   return { type: "text", text: `<attachment id="${attachmentId}" name="${escaped}" type="${mediaType}">\n…\n</attachment>` };
 }
 
-/* The files that a message shows, as they are sent: {attachmentId, name, mediaType}. */
+/* The files that a message shows, as they are sent: {attachmentId, name, mediaType}; null if one is no attachment. */
 export function filesOf(message) {
-  return [...message.querySelectorAll(":scope > .blocks > :is(.picture, .file)")].map((element) => {
+  const shown = [...message.querySelectorAll(":scope > .blocks > :is(.picture, .file)")];
+  if (shown.some((element) => !element.querySelector("a").getAttribute("href"))) return null;
+  return shown.map((element) => {
     const attachmentId = element.querySelector("a").getAttribute("href").split("/").at(-1);
     if (element.matches(".picture")) {
       return { attachmentId, name: element.querySelector("img").alt, mediaType: "image/*" };

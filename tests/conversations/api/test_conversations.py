@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
@@ -131,10 +132,12 @@ def test_lists_are_filtered_and_paged(api: Api, user: User) -> None:
     """R126."""
     rows = [ConversationFactory(owner=user, title=f"{n}", pinned=n == 0, tags=["odd"] * (n % 2)) for n in range(7)]
     store.change_conversation(user, rows[3].pk, store.Changes(title="3", archived=True))
+    Conversation.objects.filter(pk=rows[0].pk).update(updated_at=datetime(1900, 1, 1, tzinfo=UTC))
+    Conversation.objects.filter(pk=rows[1].pk).update(updated_at=datetime(1901, 1, 1, tzinfo=UTC))
     seen: list[str] = []
     cursor = ""
     while cursor is not None:
-        page = api("get", f"?limit=3&cursor={cursor}").json()
+        page = api("get", f"?limit=2&cursor={cursor}").json()
         seen += [row["title"] for row in page["conversations"]]
         cursor = page["nextCursor"]
     assert seen == ["6", "5", "4", "3", "2", "1", "0"]

@@ -20,7 +20,8 @@ from conversations.moving import Form, export_all, export_one
 from conversations.store import load_context
 from tests.conversations.moving.files import taken
 from tests.conversations.moving.trees import planted, planting
-from tests.factories import AgentProfileFactory, ExecutionFactory, UserFactory
+from tests.damage import grow, message
+from tests.factories import AgentProfileFactory, ConversationFactory, ExecutionFactory, UserFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -69,6 +70,22 @@ def test_a_copy_in_another_account_is_the_same(agent: AgentProfile, drawn: list[
     assert (again.created, again.updated, again.unchanged) == (0, 0, len(drawn))
     assert again.conversations == done.conversations
     assert orjson.loads(written(second))["conversations"] == after["conversations"]
+
+
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "2026-01-01T00:00:00"])
+@pytest.mark.parametrize("member", ["createdAt", "updatedAt", "revisions"])
+def test_a_time_that_is_none_everywhere_is_refused_with_its_place(
+    user: User, agent: AgentProfile, member: str, time: str
+) -> None:
+    grow(ConversationFactory(owner=user, agent=agent), None, message("q", "Hello"))
+    file = orjson.loads(written(user))
+    owner = file["conversations"][0]
+    if member == "revisions":
+        owner["revisions"][0]["createdAt"] = time
+    else:
+        owner[member] = time
+    with pytest.raises(ImportInvalid, match=r"createdAt|updatedAt"):
+        taken(UserFactory(), orjson.dumps(file))
 
 
 @IN_DATABASE

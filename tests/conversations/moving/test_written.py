@@ -48,6 +48,10 @@ def test_code_stays_as_it_was_written() -> None:
     assert enclosed("# Big\n\nText") == "### Big\n\nText"
 
 
+def test_very_many_headings_take_no_longer_than_their_text() -> None:
+    assert enclosed("# a\n\n" * 8_000) == "### a\n\n" * 8_000
+
+
 @pytest.fixture
 def conversation(db: None) -> Conversation:
     agent = AgentProfileFactory(name="Ada *the* agent")

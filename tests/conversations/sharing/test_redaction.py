@@ -68,6 +68,15 @@ def test_a_result_without_its_call_is_left_out() -> None:
     assert shared_messages((result,)) == ()
 
 
+@pytest.mark.parametrize("around", [" {}", "{}\n", "\n{} and more"])
+def test_what_only_looks_like_a_file_is_not_shown_either(around: str) -> None:
+    text = (
+        '<attachment id="01890a5d-d000-7000-8000-000000000003" name="a.txt" type="text/plain">\nsecret\n</attachment>'
+    )
+    (shared,) = shared_messages((said(around.format(text)),))
+    assert shared.text == "[file]"
+
+
 def test_redacting_twice_changes_nothing() -> None:
     shared = shared_messages((said("Look"), *called(), answered("Done")))
     assert shared_messages(shared) == shared
