@@ -21,7 +21,7 @@ from conversations.search import index as index_module
 from conversations.search.index import MOST_WORDS, Filters
 from conversations.search.sqlite import WORDS
 from conversations.store import Changes, Node
-from tests.conversations.search.said import conversation, found, hits, message, picture, say
+from tests.conversations.search.said import conversation, found, hits, kept, message, picture, say
 from tests.factories import AgentProfileFactory, UserFactory
 
 pytestmark = pytest.mark.django_db
@@ -30,15 +30,6 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def ada() -> User:
     return UserFactory.create()
-
-
-def kept() -> int:
-    """Return how many entries the index really keeps."""
-    if connection.vendor != "sqlite":
-        return SearchEntry.objects.count()
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT count(*) FROM {WORDS}")
-        return int(cursor.fetchone()[0])
 
 
 @contextmanager
