@@ -1,6 +1,7 @@
 """What goes into the index: what people and models said, in any branch, and titles.
 
-Reasoning, tool calls and their results are not searched. A message that several revisions hold is there once.
+Reasoning, tool calls and their results are not searched. A message that several revisions hold is there once, and once
+more for each other text that it has in one of them.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from hashlib import blake2b
 from secrets import randbits
 from typing import Any
 from uuid import UUID
@@ -21,6 +22,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Model
 from django.db.models.expressions import RawSQL
 
+from conversations.models.search import DIGEST_LENGTH
 from conversations.search.query import Query
 from conversations.search.words import words
 
@@ -45,9 +47,14 @@ def instant(moment: datetime) -> int:
     return (min(max(moment, _EPOCH), _LAST_MOMENT) - _EPOCH) // timedelta(microseconds=1)
 
 
+def digest_of(text: str) -> str:
+    """Return the digest of a text; a damaged one has one, too."""
+    return blake2b(text.encode(errors="surrogatepass"), digest_size=DIGEST_LENGTH // 2).hexdigest()
+
+
 @dataclass(frozen=True)
 class Findable:
-    """What is to be found: a message, or with no revision, message id and role a title.
+    """What is to be found: a message with a text, or with no revision, message id and role a title.
 
     The `instant` is that of `created_at`, or a little later to stand behind what was said before in the same moment.
     """
@@ -60,6 +67,16 @@ class Findable:
     created_at: datetime
     instant: int
     text: str
+
+    @property
+    def once(self) -> tuple[UUID, str, str]:
+        """What no two entries have in common."""
+        return self.conversation_id, self.message_id, self.digest
+
+    @cached_property
+    def digest(self) -> str:
+        """The digest of a message's text, which parts it from another text of the same message; a title has none."""
+        return digest_of(self.text) if self.message_id else ""
 
     @cached_property
     def words(self) -> list[str]:
@@ -90,10 +107,16 @@ class Filters:
 
 
 class SearchIndex(ABC):
-    """The index in one database; `entries` is the model of its rows, in a migration that of the time."""
+    """The index in one database; `entries` is the model of its rows, in a migration that of the time.
+
+    A migration makes it with `created` and removes it with `dropped`. One that changes the table of the entries begins
+    with `detached` and ends with `attached`.
+    """
 
     created: Sequence[str]
     dropped: Sequence[str]
+    detached: Sequence[str] = ()
+    attached: Sequence[str] = ()
     tagged: str
 
     def __init__(self, connection: BaseDatabaseWrapper, entries: type[Model]) -> None:
@@ -109,7 +132,7 @@ class SearchIndex(ABC):
             added = self._insert(keyed)
             if len(added) < len(batch):
                 known = self._known(batch)
-                pending += [each for each in batch if (each.conversation_id, each.message_id) not in known]
+                pending += [each for each in batch if each.once not in known]
 
     def find(self, query: Query, owner_id: int, filters: Filters, *, before: int | None, limit: int) -> list[int]:
         """Return the highest keys below `before` of what this person may find, in falling order."""
@@ -134,12 +157,12 @@ class SearchIndex(ABC):
         if filters.tag is not None:
             yield self.tagged, self.tag_value(filters.tag)
 
-    def _known(self, batch: Sequence[Findable]) -> set[tuple[UUID, str]]:
+    def _known(self, batch: Sequence[Findable]) -> set[tuple[UUID, str, str]]:
         rows = self.entries._default_manager.filter(
             conversation_id__in={each.conversation_id for each in batch},
             message_id__in={each.message_id for each in batch},
         )
-        return set(rows.values_list("conversation_id", "message_id"))
+        return set(rows.values_list("conversation_id", "message_id", "digest"))
 
     def _insert_rows(
         self, keyed: dict[int, Findable], columns: Sequence[tuple[str, str, Sequence[str]]] = ()

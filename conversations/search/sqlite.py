@@ -1,8 +1,8 @@
 """The index on SQLite: an FTS5 table whose rows have the keys of the entries.
 
 Its tokenizer only parts words at spaces: what a word is was decided before. It stores its text, so that the trigger can
-delete a row without knowing what was in it. A migration that has SQLite rebuild the table of the entries drops the
-trigger and must make it again.
+delete a row without knowing what was in it. SQLite drops the trigger where a migration has it rebuild the table of the
+entries: such a one begins with `detached` and ends with `attached`, as 0011 does.
 """
 
 from __future__ import annotations
@@ -19,11 +19,15 @@ TRIGGER = "conversations_searchentry_gone"
 class SqliteIndex(SearchIndex):
     """Full text search with FTS5."""
 
-    created = (
-        f"CREATE VIRTUAL TABLE {WORDS} USING fts5(owner, words, tokenize='ascii', prefix='2 3', columnsize=0)",
+    attached = (
         f"CREATE TRIGGER {TRIGGER} AFTER DELETE ON {TABLE} BEGIN DELETE FROM {WORDS} WHERE rowid = old.id; END",  # noqa: S608  our names
     )
-    dropped = (f"DROP TRIGGER {TRIGGER}", f"DROP TABLE {WORDS}")
+    detached = (f"DROP TRIGGER {TRIGGER}",)
+    created = (
+        f"CREATE VIRTUAL TABLE {WORDS} USING fts5(owner, words, tokenize='ascii', prefix='2 3', columnsize=0)",
+        *attached,
+    )
+    dropped = (*detached, f"DROP TABLE {WORDS}")
     tagged = "EXISTS (SELECT 1 FROM json_each(c.tags) WHERE json_each.value = %s)"
 
     def _insert(self, keyed: dict[int, Findable]) -> set[int]:

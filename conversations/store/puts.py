@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from uuid import UUID
 
 from django.db import transaction
@@ -9,7 +10,7 @@ from django.utils import timezone
 
 from agent.runtime.exceptions import InvalidArgument, ModelProtocolError
 from agent.runtime.history import History
-from agent.runtime.messages import AgentMessage, Context, ToolResultBlock
+from agent.runtime.messages import AgentMessage, Context, ToolCallBlock, ToolResultBlock
 from conversations.models import Conversation, RevisionKind, User
 from conversations.store.changes import Changes
 from conversations.store.contexts import load_context
@@ -48,22 +49,62 @@ def put_conversation(user: User, pk: UUID, title: str | None, known: int, contex
 
 
 def claimed(messages: tuple[AgentMessage, ...], base: tuple[AgentMessage, ...] = ()) -> tuple[AgentMessage, ...]:
-    """Return the messages with every tool result marked as imported that is not one of `base`."""
-    known = {block.call_id: block for message in base for block in message.blocks if isinstance(block, ToolResultBlock)}
-    return tuple(_claimed(message, known) for message in messages)
+    """Return the messages with every tool result marked as imported that is not one of `base`.
+
+    It is one only while it answers the very same call, and while no fact of its tool stands before it that came later:
+    a completed result must not move behind an unknown one (E6).
+    """
+    facts = _Facts(base)
+    return tuple(facts.claimed(message) for message in messages)
 
 
-def _claimed(message: AgentMessage, known: dict[str, ToolResultBlock]) -> AgentMessage:
-    if message.role != "tool":
-        return message
-    blocks = []
-    for block in message.blocks:
-        if isinstance(block, ToolResultBlock):
-            real = known.get(block.call_id)
-            same = real is not None and block.model_copy(update={"imported": real.imported}) == real
-            block = real if real is not None and same else block.model_copy(update={"imported": True})
-        blocks.append(block)
-    return message.model_copy(update={"blocks": tuple(blocks)})
+class _Facts:
+    """The results of a context, and which of them still count in the messages that are taken in."""
+
+    def __init__(self, base: tuple[AgentMessage, ...]) -> None:
+        self._known: dict[str, tuple[int, ToolCallBlock, ToolResultBlock]] = {}
+        self._calls: dict[str, ToolCallBlock] = {}
+        self._last: dict[str, int] = {}
+        calls: dict[str, ToolCallBlock] = {}
+        for block in (block for message in base for block in message.blocks):
+            if isinstance(block, ToolCallBlock):
+                calls[block.call_id] = block
+            elif isinstance(block, ToolResultBlock) and block.call_id in calls:
+                self._known[block.call_id] = len(self._known), calls[block.call_id], block
+
+    def claimed(self, message: AgentMessage) -> AgentMessage:
+        """Take in a message and return it with its claims marked."""
+        self._calls |= {call.call_id: call for call in message.tool_calls}
+        if message.role != "tool":
+            return message
+        blocks = [self._result(block) if isinstance(block, ToolResultBlock) else block for block in message.blocks]
+        return message.model_copy(update={"blocks": tuple(blocks)})
+
+    def _result(self, block: ToolResultBlock) -> ToolResultBlock:
+        real = self._real(block)
+        return block.model_copy(update={"imported": True}) if real is None else real
+
+    def _real(self, block: ToolResultBlock) -> ToolResultBlock | None:
+        if block.call_id not in self._known:
+            return None
+        at, asked, real = self._known[block.call_id]
+        call = self._calls.get(block.call_id)
+        if call is None or call.name != asked.name or not _alike(call.input, asked.input):
+            return None
+        if block.model_copy(update={"imported": real.imported}) != real or at < self._last.get(real.name, 0):
+            return None
+        if not real.imported and real.execution != "not-executed":
+            self._last[real.name] = at
+        return real
+
+
+def _alike(one: object, other: object) -> bool:
+    """Return whether two JSON values are the same: 1 is 1.0, which not every client can tell apart, but not true."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_alike(value, other[key]) for key, value in one.items())
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    return one == other and isinstance(one, bool) == isinstance(other, bool)
 
 
 def _checked(context: Context, base: Context) -> tuple[AgentMessage, ...]:

@@ -6,9 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
+from django.db import connection
+
 from agent.runtime.messages import AgentMessage, ImageBlock, TextBlock, UrlSource
 from conversations.models import Conversation, Revision, User
 from conversations.search import Filters, Hit, Query, index_messages, index_title, search
+from conversations.search.index import TABLE
+from conversations.search.sqlite import WORDS
 from tests.factories import ConversationFactory
 
 
@@ -49,6 +53,13 @@ def found(user: User, query: str, **filters: Any) -> list[str]:
         "".join(piece.text for piece in hit.snippet) if hit.message_id else f"[{hit.conversation.title}]"
         for hit in hits(user, query, **filters)
     ]
+
+
+def kept() -> int:
+    """Return how many entries the index really keeps, at whatever migration the database is."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT count(*) FROM {WORDS if connection.vendor == 'sqlite' else TABLE}")
+        return int(cursor.fetchone()[0])
 
 
 def picture() -> ImageBlock:

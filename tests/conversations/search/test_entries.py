@@ -10,10 +10,9 @@ from uuid import uuid4
 import pytest
 from django.core.management import call_command
 from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
 from django.test.utils import CaptureQueriesContext
 
-from agent.runtime.messages import AgentMessage, ReasoningBlock, TextBlock, ToolCallBlock, ToolResultBlock
+from agent.runtime.messages import AgentMessage, Context, ReasoningBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from agent.runtime.values import FrozenDict
 from conversations import store
 from conversations.models import Conversation, Revision, SearchEntry, User
@@ -22,7 +21,7 @@ from conversations.search import index as index_module
 from conversations.search.index import MOST_WORDS, Filters
 from conversations.search.sqlite import WORDS
 from conversations.store import Changes, Node
-from tests.conversations.search.said import conversation, found, hits, message, picture, say
+from tests.conversations.search.said import conversation, found, hits, kept, message, picture, say
 from tests.factories import AgentProfileFactory, UserFactory
 
 pytestmark = pytest.mark.django_db
@@ -33,21 +32,17 @@ def ada() -> User:
     return UserFactory.create()
 
 
-def kept() -> int:
-    """Return how many entries the index really keeps."""
-    if connection.vendor != "sqlite":
-        return SearchEntry.objects.count()
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT count(*) FROM {WORDS}")
-        return int(cursor.fetchone()[0])
-
-
 @contextmanager
 def statements() -> Iterator[list[str]]:
     made: list[str] = []
     with CaptureQueriesContext(connection) as queries:
         yield made
     made += [query["sql"] for query in queries if not query["sql"].startswith(("SAVEPOINT", "RELEASE"))]
+
+
+def put(row: Conversation, *messages: AgentMessage) -> None:
+    """Replace a conversation as a client does that has read it."""
+    row.version = store.put_conversation(row.owner, row.pk, None, row.version, Context(messages=messages)).version
 
 
 def test_only_what_people_and_models_said_is_found(ada: User) -> None:
@@ -86,6 +81,30 @@ def test_a_message_of_several_revisions_is_found_once_and_where_it_was_first(ada
     other = conversation(ada)
     say(other, asked)
     assert len(hits(ada, "what")) == 2
+
+
+def test_a_text_that_was_changed_is_found_and_so_is_the_old_one_where_it_stands(ada: User) -> None:
+    """R122: a context that a client writes may give a message another text under the same id."""
+    row = conversation(ada)
+    old = say(row, message("a zebra", message_id="m1"), message("and more", "assistant", "m2"))
+    put(row, message("a giraffe", message_id="m1"), message("and more", "assistant", "m2"))
+    new = Revision.objects.get(number=row.version)
+    assert [(hit.message_id, hit.revision_id) for hit in hits(ada, "giraffe")] == [("m1", new.public_id)]
+    assert [(hit.message_id, hit.revision_id) for hit in hits(ada, "zebra")] == [("m1", old.public_id)]
+    assert found(ada, "giraffe") + found(ada, "zebra") == ["a giraffe", "a zebra"]
+    assert found(ada, "more") == ["and more"]
+    put(row, message("a zebra", message_id="m1"))
+    assert [hit.revision_id for hit in hits(ada, "zebra")] == [old.public_id]
+    call_command("rebuild_search")
+    assert [hit.revision_id for hit in [*hits(ada, "giraffe"), *hits(ada, "zebra")]] == [new.public_id, old.public_id]
+    assert kept() == 3
+
+
+def test_texts_that_differ_only_where_nothing_is_found_are_told_apart(ada: User) -> None:
+    row = conversation(ada)
+    say(row, message("word " * MOST_WORDS + "one", message_id="m1"))
+    say(row, message("word " * MOST_WORDS + "two", message_id="m1"), keyframe=True)
+    assert len(found(ada, "word")) == 2
 
 
 def test_every_branch_is_found(ada: User) -> None:
@@ -210,24 +229,3 @@ def test_titles_of_nothing_are_no_entries(ada: User) -> None:
     for title in (None, "", "…"):
         index_title(conversation(ada, title))
     assert found(ada, str(uuid4())) == []
-
-
-@pytest.mark.django_db(transaction=True)
-def test_the_migration_makes_what_was_said_before_findable() -> None:
-    executor = MigrationExecutor(connection)
-    before = [("conversations", "0006_sign_ins")]
-    others = [key for key in executor.loader.graph.leaf_nodes() if key[0] != "conversations"]
-    executor.migrate(before)
-    try:
-        old = executor.loader.project_state(before + others).apps
-        ada = old.get_model("conversations", "User").objects.create(username="ada", email="ada@example.org")
-        endpoint = old.get_model("agent", "ModelEndpoint").objects.create(slug="e", name="e", protocol="demo")
-        agent = old.get_model("agent", "AgentProfile").objects.create(slug="a", name="a", endpoint=endpoint, model="m")
-        row = old.get_model("conversations", "Conversation").objects.create(owner=ada, agent=agent, title="old cats")
-        old.get_model("conversations", "Revision").objects.create(
-            conversation=row, number=1, context=[message("an old cat").to_wire()]
-        )
-    finally:
-        executor = MigrationExecutor(connection)
-        executor.migrate(executor.loader.graph.leaf_nodes())
-    assert found(User.objects.get(pk=ada.pk), "cat") == ["an old cat", "[old cats]"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from agent.runtime.messages import (
     ToolResultBlock,
     tool_result,
 )
+from agent.runtime.values import FrozenDict
 from conversations import store
 from conversations.exceptions import ConversationConflict, ConversationNotFound
 from conversations.models import Conversation, RevisionKind, User
@@ -119,7 +121,7 @@ def test_a_claimed_result_is_marked_and_settles_nothing(user: User, talk: Conver
 
     second = ToolCallBlock(call_id="call-2", name="t", input={})
     third = ToolCallBlock(call_id="call-3", name="other", input={})
-    claims = [
+    told = [
         AgentMessage(id="a2", role="assistant", blocks=(second, third)),
         AgentMessage(
             id="r2", role="tool", blocks=(tool_result(second, "fine", status="success", execution="completed"),)
@@ -127,9 +129,7 @@ def test_a_claimed_result_is_marked_and_settles_nothing(user: User, talk: Conver
         AgentMessage(id="r3", role="tool", blocks=(tool_result(third, "?", status="error", execution="unknown"),)),
     ]
     base = context(Conversation.objects.get())
-    saved = store.put_conversation(
-        user, talk.pk, "t", 2, base.model_copy(update={"messages": (*base.messages, *claims)})
-    )
+    saved = store.put_conversation(user, talk.pk, "t", 2, base.model_copy(update={"messages": (*base.messages, *told)}))
     found = context(saved).messages
     results = [block for message in found for block in message.blocks if isinstance(block, ToolResultBlock)]
     assert [block.imported for block in results] == [False, True, True]
@@ -149,6 +149,77 @@ def test_a_real_result_that_was_changed_becomes_a_claim(user: User, talk: Conver
     (result,) = context(saved).messages[-1].blocks
     assert isinstance(result, ToolResultBlock)
     assert result.imported
+
+
+def pair(name: str, tool: str, execution: Any, **arguments: Any) -> tuple[AgentMessage, ...]:
+    """Return a call and its result."""
+    call = ToolCallBlock(call_id=f"call-{name}", name=tool, input=FrozenDict(arguments))
+    result = tool_result(call, "text", status="success", execution=execution)
+    return (
+        AgentMessage(id=f"asking-{name}", role="assistant", blocks=(call,)),
+        AgentMessage(id=f"result-{name}", role="tool", blocks=(result,)),
+    )
+
+
+def put_over(user: User, talk: Conversation, old: Sequence[AgentMessage], new: Sequence[AgentMessage]) -> History:
+    """Save a turn with some results, put others over it and return what a run then knows."""
+    start = context(talk).messages
+    store.save_turn(begin(user, "do", talk), (said("do"), *old), state(1), DONE)
+    base = context(Conversation.objects.get())
+    before = base.messages[: len(start) + 1]
+    store.put_conversation(user, talk.pk, "t", 2, base.model_copy(update={"messages": (*before, *new)}))
+    return History.of(context(Conversation.objects.get()).messages)
+
+
+def claims(talk: Conversation) -> dict[str, bool]:
+    """Return for each result of the head whether it is a claim."""
+    messages = context(Conversation.objects.get(pk=talk.pk)).messages
+    blocks = [block for message in messages for block in message.blocks if isinstance(block, ToolResultBlock)]
+    return {block.call_id.removeprefix("call-"): block.imported for block in blocks}
+
+
+@pytest.mark.parametrize(
+    ("done", "told"),
+    [
+        (pair("1", "read", "completed", path="/tmp/a"), pair("1", "read", "completed", path="/etc/passwd")),
+        (pair("1", "read", "completed", deep=[{"all": 1}]), pair("1", "read", "completed", deep=[{"all": True}])),
+        (pair("1", "read", "completed", path="a"), pair("1", "read", "completed", path="a", all=None)),
+        (pair("1", "read", "completed"), (pair("1", "pay", "completed")[0], pair("1", "read", "completed")[1])),
+    ],
+    ids=["another path", "true for 1", "one argument more", "another tool"],
+)
+def test_the_result_of_a_call_that_was_changed_is_a_claim(user: User, talk: Conversation, done: Any, told: Any) -> None:
+    """DESIGN 7: it never was the result of this call."""
+    put_over(user, talk, done, told)
+    assert claims(talk) == {"1": True}
+
+
+def test_a_call_that_was_only_spelled_in_another_way_keeps_its_result(user: User, talk: Conversation) -> None:
+    done = pair("1", "read", "unknown", first=1.0, then={"a": [1], "b": 2})
+    history = put_over(user, talk, done, (said("x"), *pair("1", "read", "unknown", then={"b": 2.0, "a": [1]}, first=1)))
+    assert claims(talk) == {"1": False}
+    assert history.unverified == {"read"}
+
+
+def test_an_unknown_result_is_not_settled_by_moving_an_older_one_behind_it(user: User, talk: Conversation) -> None:
+    """E6: what was completed before says nothing about what came after."""
+    paid, lost = pair("1", "pay", "completed"), pair("2", "pay", "unknown")
+    assert put_over(user, talk, (*paid, *lost), (*lost, *paid)).unverified == {"pay"}
+    assert claims(talk) == {"2": False, "1": True}
+
+
+@pytest.mark.parametrize("between", [pair("0", "other", "completed"), pair("0", "pay", "not-executed")])
+def test_an_unknown_result_stays_whatever_is_moved_before_it(user: User, talk: Conversation, between: Any) -> None:
+    """E6: neither a result of another tool nor one of nothing takes its place."""
+    paid, lost = pair("1", "pay", "completed"), pair("2", "pay", "unknown")
+    assert put_over(user, talk, (*paid, *lost, *between), (*between, *lost, *paid)).unverified == {"pay"}
+    assert claims(talk) == {"0": False, "2": False, "1": True}
+
+
+def test_real_results_that_are_kept_in_their_order_stay_real(user: User, talk: Conversation) -> None:
+    one, two, three = pair("1", "pay", "unknown"), pair("2", "pay", "completed"), pair("3", "read", "unknown")
+    assert put_over(user, talk, (*one, *two, *three), (said("x"), *one, said("y"), *two, *three)).unverified == {"read"}
+    assert claims(talk) == {"1": False, "2": False, "3": False}
 
 
 def test_a_stale_save_is_refused_and_somebody_elses_is_unknown(user: User, talk: Conversation) -> None:
