@@ -49,7 +49,7 @@ class Mentions:
             if (digest, size) not in faults:
                 faults[digest, size] = fault_of(digest, size)
             if fault := faults[digest, size]:
-                yield owner, number, f"its file {name!r} (attachment {id}) {fault}"
+                yield owner, number, f"its file {name!r} (attachment {id}, {place_of(digest)}) {fault}"
         for owner, missing in self._pictures.items():
             for id, number in sorted(missing.items()):
                 yield owner, number, f"its picture (attachment {id}) is none that the conversation has"

@@ -49,10 +49,6 @@ def cat() -> Attachment:
     return uploaded(UserFactory(), picture(), "cat.png")
 
 
-def place(stored: Path, row: Attachment) -> Path:
-    return stored / storage.place_of(row.digest)
-
-
 def found() -> list[Damage]:
     return list(checking.check_all(checking.Tally()))
 
@@ -64,7 +60,8 @@ def test_files_that_are_there_are_no_damage(cat: Attachment) -> None:
 
 
 def test_a_missing_file_is_told_with_its_conversation_and_revision(cat: Attachment) -> None:
-    row, words = talk(cat.owner, cat), f"its file 'cat.png' (attachment {cat.pk}) is not in the storage"
+    row, place = talk(cat.owner, cat), storage.place_of(cat.digest)
+    words = f"its file 'cat.png' (attachment {cat.pk}, {place}) is not in the storage"
     storage.remove(cat.digest)
     assert found() == [Damage("attachment", words, row.pk, 2)]
     out = io.StringIO()
@@ -91,7 +88,7 @@ def test_a_file_that_no_revision_mentions_is_told_without_one(cat: Attachment) -
 
 def test_a_file_of_another_size_or_content_is_damage(cat: Attachment, stored: Path) -> None:
     talk(cat.owner, cat)
-    file, whole = place(stored, cat), picture()
+    file, whole = stored / storage.place_of(cat.digest), picture()
     file.write_bytes(whole[:-1])
     assert [each.message.partition(") ")[2] for each in found()] == [f"has {cat.size - 1} bytes instead of {cat.size}"]
     file.write_bytes(whole[:-1] + b"x")
