@@ -19,6 +19,7 @@ from django.db.models import DEFERRED, Exists, Func, OuterRef, TextField
 from django.db.models.sql.compiler import SQLCompiler
 from django.utils import timezone
 
+from conversations.attachments.damage import Mentions
 from conversations.exceptions import CorruptRevision
 from conversations.hosting.lost import gone
 from conversations.models import LIVE, Conversation, Execution, Revision
@@ -87,6 +88,7 @@ def _look(batch: list[UUID], tally: Tally) -> Iterator[Damage]:
     )
     conversations = {row[0]: ConversationRow(*row) for row in found}
     inspections = {pk: Inspection(pk) for pk in conversations}
+    mentions = Mentions()
     for pk, rows in groupby(_revisions(batch), attrgetter("conversation_id")):
         inspection = inspections.get(pk)
         if inspection is None:  # made since
@@ -94,11 +96,13 @@ def _look(batch: list[UUID], tally: Tally) -> Iterator[Damage]:
             continue
         for row in rows:
             yield from inspection.take(row)
+            mentions.take(pk, row.number, row.context)
     for pk, inspection in inspections.items():
         yield from inspection.end(conversations[pk])
         tally.conversations += 1
         tally.revisions += inspection.revisions
     yield from _executions(batch)
+    yield from (Damage("attachment", words, owner, number) for owner, number, words in mentions.damage(batch))
 
 
 def _revisions(batch: list[UUID]) -> Iterator[RevisionRow]:

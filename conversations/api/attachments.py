@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import closing
-from typing import IO, Annotated, Any
+from typing import IO, Annotated
 from uuid import UUID
 
 from asgiref.sync import sync_to_async
@@ -19,6 +19,7 @@ from conversations.api.auth import READ, WRITE, credential
 from conversations.api.idempotency import IdempotencyKey, digest_of, once
 from conversations.api.serving import body_of, find_host, in_database, release_thread
 from conversations.attachments import ReadFile, delete_attachment, keep, owned_attachment
+from conversations.attachments.damage import fault_of
 from conversations.attachments.keeping import check_room, remove_unused_file
 from conversations.attachments.storage import place_of, storage
 from conversations.exceptions import AttachmentMissing, PayloadTooLarge, UnsupportedMediaType
@@ -137,14 +138,13 @@ def locked_down(response: HttpResponseBase) -> HttpResponseBase:
 
 
 def _open(attachment: Attachment) -> IO[bytes]:
+    """Return the content, looked at as a whole before the first piece of it is sent; raises `AttachmentMissing`."""
+    if fault := fault_of(attachment.digest, attachment.size):
+        raise AttachmentMissing(f"the file {attachment.name!r} {fault}")
     try:
-        file: Any = storage().open(place_of(attachment.digest))
-        if file.size != attachment.size:
-            file.close()
-            raise OSError("another size")
+        return storage().open(place_of(attachment.digest))  # a `File` is one in all but name
     except OSError as error:
-        raise AttachmentMissing(f"the file {attachment.name!r} is missing or damaged") from error
-    return file  # type: ignore[no-any-return]
+        raise AttachmentMissing(f"the file {attachment.name!r} cannot be read") from error
 
 
 async def _pieces(file: IO[bytes]) -> AsyncIterator[bytes]:

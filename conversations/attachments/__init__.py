@@ -2,8 +2,6 @@
 
 from conversations.attachments.keeping import (
     attach,
-    copied_messages,
-    copy_for,
     delete_attachment,
     keep,
     open_bytes,
@@ -31,8 +29,6 @@ __all__ = [
     "ReadFile",
     "attach",
     "block_of",
-    "copied_messages",
-    "copy_for",
     "delete_attachment",
     "files_in",
     "id_at",

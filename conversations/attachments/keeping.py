@@ -23,7 +23,7 @@ from agent.runtime.exceptions import InvalidState
 from agent.runtime.messages import AgentMessage
 from conversations.attachments import storage
 from conversations.attachments.reading import ReadFile
-from conversations.attachments.references import files_in, pictures_in, renamed
+from conversations.attachments.references import files_in, pictures_in
 from conversations.exceptions import AttachmentMissing, AttachmentNotFound
 from conversations.models import Attachment, Conversation, StoredFile, User
 
@@ -162,28 +162,6 @@ def prune_attachments(older_than: datetime) -> int:
         if not StoredFile.objects.filter(pk=digest).exists():
             remove_unused_file(digest)
     return pruned
-
-
-def copy_for(user: User, attachment: Attachment) -> Attachment:
-    """Give a person an attachment of the same content. Part of a transaction that goes on to `attach` it."""
-    _locked_file(attachment.digest, attachment.size)
-    if not storage.is_there(attachment.digest):
-        raise _missing(attachment)
-    fields = ("file_id", "media_type", "name", "size", "width", "height", "pages", "text")
-    return Attachment.objects.create(owner=user, **{name: getattr(attachment, name) for name in fields})
-
-
-def copied_messages(user: User, owner: User, messages: Iterable[AgentMessage]) -> tuple[AgentMessage, ...]:
-    """Return messages of `owner` for a conversation of `user`, with attachments of their own. Part of a transaction.
-
-    Raises `AttachmentMissing` for a picture that is not there any more.
-    """
-    messages = tuple(messages)
-    pictures = pictures_in(messages)
-    theirs = Attachment.objects.filter(owner=owner).in_bulk(list(pictures | files_in(messages)))
-    if lost := pictures - theirs.keys():
-        raise AttachmentMissing(f"the attachment {str(min(lost))!r} is not there any more")
-    return renamed(messages, {id: copy_for(user, theirs[id]).pk for id in sorted(theirs)})
 
 
 def open_bytes(attachment: Attachment) -> bytes:

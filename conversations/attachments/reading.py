@@ -30,7 +30,7 @@ PDF_SECONDS = 10
 SMALLER = 2576  # pixels of a side; no model looks closer
 
 _FORMATS = {"image/png": "PNG", "image/jpeg": "JPEG", "image/gif": "GIF", "image/webp": "WEBP"}
-_ENDINGS = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}
+ENDINGS = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}
 _TEXT_CONTROLS = frozenset("\t\n\r\f\x0b\x1b")
 
 
@@ -87,7 +87,7 @@ def _picture(data: bytes, sent: str, name: str, media_type: str, size: tuple[int
                 size = picture.size
     except (OSError, SyntaxError, ValueError, EOFError, Image.DecompressionBombError) as error:
         raise UnfitAttachment("the picture is damaged") from error
-    name = clean_name(name, f"picture.{_ENDINGS[media_type]}")
+    name = clean_name(name, f"picture.{ENDINGS[media_type]}")
     return ReadFile(name, media_type, data, _digest(data), sent, *size)
 
 

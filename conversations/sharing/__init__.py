@@ -1,6 +1,6 @@
 """Links under which anybody may read a conversation as it was at one revision."""
 
-from conversations.sharing.copies import agent_for, copy_share
+from conversations.sharing.copies import agent_for, copied_messages, copy_share
 from conversations.sharing.links import (
     ShareListing,
     change_share,
@@ -19,6 +19,7 @@ __all__ = [
     "SnapshotPage",
     "agent_for",
     "change_share",
+    "copied_messages",
     "copy_share",
     "create_share",
     "owned_share",

@@ -1,12 +1,13 @@
 """Pictures without what a camera or a program wrote into them: place, time, names, comments, embedded films.
 
-The pixels are not touched, so this costs no more than a copy. How a photo is to be turned stays, and a GIF is sent as
-it is.
+The pixels are not touched, so this costs no more than a copy. How a photo is to be turned stays, and how often a GIF
+is played.
 """
 
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator
 
 from PIL import Image
@@ -20,6 +21,9 @@ _PNG_KEPT = frozenset(
 )
 _WEBP_DROPPED = frozenset({b"EXIF", b"XMP "})
 _WEBP_FLAGS = 0x0C  # of VP8X: there is EXIF, there is XMP
+_GIF_HEAD, _GIF_EXTENSION, _GIF_FRAME, _GIF_END = 13, 0x21, 0x2C, 0x3B
+# How long a frame is shown and what is transparent in it; how often all of them are.
+_GIF_KEPT = re.compile(rb"\x21\xf9\x04....\x00|\x21\xff\x0b(?:NETSCAPE2\.0|ANIMEXTS1\.0)\x03\x01..\x00", re.DOTALL)
 
 
 def bare_picture(data: bytes, media_type: str) -> bytes:
@@ -32,6 +36,8 @@ def bare_picture(data: bytes, media_type: str) -> bytes:
         case "image/webp":
             chunks = b"".join(_webp(data))
             return b"RIFF" + (len(chunks) + 4).to_bytes(4, "little") + b"WEBP" + chunks
+        case "image/gif":
+            return b"".join(_gif(data))
     return data
 
 
@@ -91,3 +97,33 @@ def _webp(data: bytes) -> Iterator[bytes]:
         elif kind not in _WEBP_DROPPED:
             yield data[at:end]
         at = end
+
+
+def _gif(data: bytes) -> Iterator[bytes]:
+    """Yield head and frames, and of the extensions those that say how a film runs; between them nothing counts."""
+    at = _GIF_HEAD + _colors(data[10])
+    yield data[:at]
+    while at + 10 < len(data) and data[at] != _GIF_END:
+        if data[at] == _GIF_FRAME:
+            end = _after_pieces(data, at + 11 + _colors(data[at + 9]))
+            yield data[at:end]
+        elif data[at] == _GIF_EXTENSION:
+            end = _after_pieces(data, at + 2)
+            if _GIF_KEPT.fullmatch(data, at, end):
+                yield data[at:end]
+        else:
+            end = at + 1
+        at = end
+    yield bytes([_GIF_END])
+
+
+def _colors(flags: int) -> int:
+    """Return how many bytes the table of colours has that these flags announce."""
+    return 3 << (flags & 7) + 1 if flags & 0x80 else 0
+
+
+def _after_pieces(data: bytes, at: int) -> int:
+    """Return where the pieces end that begin here; each says its length, and the last has none."""
+    while at < len(data) and data[at]:
+        at += 1 + data[at]
+    return at + 1

@@ -31,7 +31,7 @@ from conversations.attachments import open_bytes
 from conversations.exceptions import AgentNotFound, AttachmentMissing, ConversationNotFound, RateLimited, ShareNotFound
 from conversations.models import Conversation, ShareLink, User
 from conversations.sharing import links
-from conversations.sharing.copies import agent_for, copy_share
+from conversations.sharing.copies import agent_for, copied_messages, copy_share
 from conversations.sharing.pictures import bare_picture
 from conversations.sharing.snapshots import shared_picture, snapshot_page
 from conversations.store import owned_conversation
@@ -99,11 +99,11 @@ def copy(request: HttpRequest, token: str) -> HttpResponse:
         agent = None
     if request.method == "POST" and agent is not None:
         try:
-            body = _once(request, f"copy {share.pk}", lambda: _Copied(conversation_id=copy_share(user, share).pk))
+            copied = _copied(request, user, share)
         except (AttachmentMissing, RateLimited) as error:
             messages.error(request, sentence(error.code, error.message))
         else:
-            return redirect("conversation", pk=_Copied.model_validate_json(body).conversation_id)
+            return redirect("conversation", pk=copied)
     context = {"share": share, "token": token, "agent": agent, "key": uuid4()}
     return _hidden(render(request, "share/copy.html", context))
 
@@ -184,18 +184,31 @@ def _make(request: HttpRequest, conversation: Conversation) -> str:
         share, token = links.create_share(conversation.owner, conversation.pk, expires_at=expires_at)
         return _Made(share_id=share.pk, token=token)
 
-    body = _once(request, f"share {conversation.pk} {days}", make)
+    body = _once(conversation.owner, _key_of(request), f"share {conversation.pk} {days}", make)
     return address_of(request, _Made.model_validate_json(body).token)
 
 
-def _once(request: HttpRequest, what: str, work: Callable[[], Value]) -> bytes:
-    """Return what `work` returns, as JSON; the same form again gives the first answer. Raises `RateLimited`."""
+def _copied(request: HttpRequest, user: User, share: ShareLink) -> UUID:
+    """Return the id of the reader's copy; its pictures are made before the transaction that makes the rest."""
+    key = _key_of(request)
+    with copied_messages(user, share) as said:
+        body = _once(user, key, f"copy {share.pk}", lambda: _Copied(conversation_id=copy_share(user, share, said).pk))
+    return _Copied.model_validate_json(body).conversation_id
+
+
+def _key_of(request: HttpRequest) -> UUID:
+    """Return the key of a form that counts as one more request; raises `RateLimited`."""
     key = links.uuid_of(request.POST.get("key", ""))
     if key is None:
         raise BadRequest("the form was not one of this page's")
     take(request, _user(request).pk)
+    return key
+
+
+def _once(user: User, key: UUID, what: str, work: Callable[[], Value]) -> bytes:
+    """Return what `work` returns, as JSON; the same form again gives the first answer."""
     try:
-        return done_once(_user(request), key, hashlib.sha256(what.encode()).hexdigest(), work)[1]
+        return done_once(user, key, hashlib.sha256(what.encode()).hexdigest(), work)[1]
     except InvalidArgument as error:
         raise BadRequest(error.message) from error
 

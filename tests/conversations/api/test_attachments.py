@@ -187,4 +187,20 @@ async def test_a_file_that_is_not_there_any_more_is_an_error_of_the_server(user:
         id = (await upload(http, b"Hello")).json()["attachmentId"]
         row = await Attachment.objects.aget()
         await asyncio.to_thread(storage().delete, place_of(row.digest))
+        answer = await content(http, id)
+        assert code(answer) == (500, "ATTACHMENT_MISSING")
+        assert answer["Content-Type"] == "application/json"
+        assert "Content-Disposition" not in answer
+        assert answer.json()["error"]["message"] == "the file 'text.txt' is not in the storage"
+
+
+@pytest.mark.parametrize("damaged", [b"hELLO", b"Hell", b"Hello!", b"", None])
+async def test_a_damaged_file_is_never_sent(user: User, tmp_path: Path, damaged: bytes | None) -> None:
+    """Nor is one that cannot be read; None stands for a directory in its place."""
+    async with program(user) as http:
+        id = (await upload(http, b"Hello")).json()["attachmentId"]
+        row = await Attachment.objects.aget()
+        file = tmp_path / place_of(row.digest)
+        file.unlink()
+        file.mkdir() if damaged is None else file.write_bytes(damaged)
         assert code(await content(http, id)) == (500, "ATTACHMENT_MISSING")

@@ -156,20 +156,6 @@ def test_a_person_can_keep_only_so_much_that_is_not_sent(monkeypatch: pytest.Mon
     attachments.keep(user, attachments.read_file(b"of a start", ""), bounded=False)
 
 
-def test_a_copy_for_somebody_else_is_theirs(stored: Path) -> None:
-    owner, reader = UserFactory(), UserFactory()
-    shown, quoted = uploaded(owner, picture(), "a.png"), uploaded(owner)
-    with transaction.atomic():
-        copied = attachments.copied_messages(reader, owner, mentioning(shown, quoted))
-        conversation = ConversationFactory(owner=reader)
-        attachments.attach(conversation, copied)
-    mine = conversation.attachments.order_by("media_type")
-    assert [row.digest for row in mine] == [shown.digest, quoted.digest]
-    assert not {row.pk for row in mine} & {shown.pk, quoted.pk}
-    owner.delete()
-    assert [attachments.open_bytes(row) for row in mine] == [picture(), b"Hello"]
-
-
 def test_a_file_that_is_gone_or_damaged_is_an_explicit_error(stored: Path) -> None:
     row = uploaded(UserFactory())
     (file,) = files(stored)

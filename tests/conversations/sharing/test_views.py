@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from datetime import timedelta
 from html import unescape
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -17,9 +19,10 @@ from django.utils import timezone
 
 from agent.models import AgentProfile
 from agent.runtime.messages import ReasoningBlock, TextBlock
-from conversations import sharing, store
+from conversations import attachments, sharing, store
 from conversations.models import Conversation, RevisionKind, ShareLink, User
 from conversations.sharing.snapshots import PAGE
+from tests.conversations.attachments.files import stored_in
 from tests.conversations.sharing.talk import PIXEL, SECRET, answered, called, everything, go_on, message, said, talk
 from tests.factories import AgentProfileFactory, UserFactory
 from tests.pages import body
@@ -181,6 +184,14 @@ def test_a_snapshot_without_anything_to_show_says_so(client: Client, owner: User
     assert "nothing in it that could be shown" in body(client, address)
 
 
+@pytest.fixture
+def stored(tmp_path: Path) -> Iterator[None]:
+    """A storage of the test's own."""
+    with stored_in(tmp_path / "attachments"):
+        yield
+
+
+@pytest.mark.usefixtures("stored")
 def test_a_reader_goes_on_with_an_own_copy(client: Client, owner: User, reader: User) -> None:
     row = everything(owner)
     _, address = share(row)
@@ -197,7 +208,9 @@ def test_a_reader_goes_on_with_an_own_copy(client: Client, owner: User, reader: 
     assert [len(each.context) for each in revisions] == [3, 3]
     context = store.load_context(copied, copied.head)
     assert SECRET not in str(context.to_wire())
-    assert PIXEL in str(context.to_wire())
+    assert PIXEL not in str(context.to_wire())
+    (kept,) = copied.attachments.all()
+    assert attachments.pictures_in(context.messages) == {kept.pk}
     assert {block.type for message in context.messages for block in message.blocks} == {"text", "image"}
     assert "There is" in body(client, f"/c/{copied.pk}/")
     store.check_messages(context.messages)
