@@ -39,7 +39,8 @@ class BoundedRequest(WebRequest):
     """An HTTP request that costs bounded memory: its body has a limit, its answer waits for its reader.
 
     Daphne alone would keep any body before Django sees it, and any answer that nobody reads. The limit is that of a
-    frame, but for uploads and whole conversations: their body stays in the file in which Twisted put it, to be read in a thread.
+    frame, but for uploads and whole conversations: their body stays in the file in which Twisted put it, to be read in
+    a thread.
     """
 
     received = 0
