@@ -138,7 +138,8 @@ class ParSettings(BaseModel):
         20 * 1024 * 1024, description="Largest file that is taken as an attachment, in bytes."
     )
     max_import_bytes: Annotated[int, Field(ge=1024, le=1024 * 1024 * 1024)] = Field(
-        64 * 1024 * 1024, description="Largest file of conversations that is imported, in bytes."
+        64 * 1024 * 1024,
+        description="Largest file that is imported, and conversation that is saved as a whole, in bytes.",
     )
     commands_per_second: Annotated[int, Field(ge=1, le=10_000)] = Field(
         50, description="Commands a second that one websocket may send."

@@ -76,6 +76,11 @@ def read_json(data: str | bytes, *, most: int | None = None) -> Any:
     return orjson.loads(data)
 
 
+def count_parts(raw: bytes, most: int) -> int:
+    """Return how many parts JSON has; where that is more than `most`, any such number."""
+    return _parts(_outside_texts(raw, most))
+
+
 def _parts(raw: bytes) -> int:
     return len(raw.translate(None, _NO_PARTS))
 

@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Status
 from ninja.params.functions import Body
 
+from agent.runtime.exceptions import InvalidArgument
 from conversations import store
 from conversations.api import schemas
 from conversations.api.auth import READ, WRITE, credential
@@ -18,6 +19,7 @@ from conversations.api.bodies import ForkBody, NewConversation, PatchBody, Reset
 from conversations.api.idempotency import IdempotencyKey, once
 from conversations.api.parsing import Moment, from_wire
 from conversations.api.serving import find_host, json_answer
+from conversations.api.whole import Sent, Whole
 from conversations.hosting.leaving import stop_runs
 from conversations.listing import Filters, page_of
 from conversations.models import Conversation
@@ -73,11 +75,13 @@ async def list_conversations(
 )
 async def create_conversation(
     request: HttpRequest,
-    body: Annotated[NewConversation | None, from_wire(NewConversation, optional=True)] = Body(None),
+    body: Annotated[Sent[NewConversation | None], Whole(None)],
     idempotency_key: IdempotencyKey = None,
 ) -> HttpResponse:
     """Without `agent` it is the usual one; a run in it may name another. `context` is what was said elsewhere."""
-    user, wanted = credential(request).user, body or NewConversation()
+    user = credential(request).user
+    given, digest = await sync_to_async(body.read)(NewConversation)
+    wanted = given or NewConversation()
 
     def make() -> schemas.ConversationSnapshot:
         made = store.create_conversation(user, title=wanted.title, agent=wanted.agent, temporary=wanted.temporary)
@@ -85,7 +89,7 @@ async def create_conversation(
             made = store.put_conversation(user, made.pk, wanted.title, made.version, wanted.context)
         return _snapshot(made)
 
-    return await once(request, idempotency_key, make)
+    return await once(request, idempotency_key, make, digest=digest)
 
 
 @router.get(
@@ -97,7 +101,7 @@ async def create_conversation(
 )
 async def get_conversation(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     user = credential(request).user
-    return json_answer(await sync_to_async(lambda: _snapshot(store.owned_conversation(user, conversation_id)))())
+    return await sync_to_async(lambda: json_answer(_snapshot(store.owned_conversation(user, conversation_id))))()
 
 
 @router.put(
@@ -108,15 +112,20 @@ async def get_conversation(request: HttpRequest, conversation_id: UUID) -> HttpR
     summary="Save a whole conversation, if nothing has changed since",
 )
 async def save_conversation(
-    request: HttpRequest, conversation_id: UUID, body: Annotated[SaveBody, from_wire(SaveBody), Body()]
+    request: HttpRequest, conversation_id: UUID, body: Annotated[Sent[SaveBody], Whole()]
 ) -> HttpResponse:
     """`modelState` is the one that was read, or null. What was there before stays a revision of its own."""
     user = credential(request).user
 
-    def save() -> schemas.ConversationSnapshot:
-        return _snapshot(store.put_conversation(user, conversation_id, body.title, body.revision, body.context))
+    def save() -> HttpResponse:
+        wanted, _ = body.read(SaveBody)
+        if wanted is None:
+            raise InvalidArgument("a body is needed")
+        return json_answer(
+            _snapshot(store.put_conversation(user, conversation_id, wanted.title, wanted.revision, wanted.context))
+        )
 
-    return json_answer(await sync_to_async(save)())
+    return await sync_to_async(save)()
 
 
 @router.patch(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Annotated, TypeAlias
+from typing import Annotated, Protocol, TypeAlias, runtime_checkable
 from uuid import UUID
 
 import orjson
@@ -14,14 +14,24 @@ from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse, RawPostDataException
 from ninja import Header
 
-from agent.runtime.exceptions import AgentError, InvalidArgument
+from agent.runtime.exceptions import AgentError
 from agent.runtime.messages import Value
 from conversations.api.auth import credential
 from conversations.models import IdempotentRequest, User
+from conversations.store import check_key
 
 IdempotencyKey: TypeAlias = Annotated[
     UUID | None, Header(alias="Idempotency-Key", description="A UUID; the same key again gives the first answer.")
 ]
+
+
+@runtime_checkable
+class AboutConversation(Protocol):
+    """An answer that says something of a conversation, and is not kept for longer than that."""
+
+    @property
+    def about(self) -> UUID:
+        """The id of the conversation."""
 
 
 async def once(
@@ -35,8 +45,7 @@ async def once(
     """Answer with what `work` returns, as JSON; under a key that was seen before, with the first answer.
 
     `work` runs in a thread and in one transaction, with its key: either both are stored or neither. `digest` takes the
-    place of the body's where that was read as a stream. Raises `InvalidArgument` for a key of another request, and
-    what `work` raises.
+    place of the body's where that was read as a stream. Raises as `store.check_key` does, and what `work` raises.
     """
     if digest is None:
         digest = digest_of(request) if key is not None else ""
@@ -47,9 +56,9 @@ async def once(
 async def first_answer(request: HttpRequest, key: UUID | None, digest: str) -> HttpResponse | None:
     """Return the first answer under a key, for work that is many transactions and ends with `once`; None for a new key.
 
-    Raises `InvalidArgument` for a key of another request.
+    Raises as `store.check_key` does.
     """
-    seen = await sync_to_async(_seen)(credential(request).user, key, digest) if key is not None else None
+    seen = await sync_to_async(check_key)(credential(request).user, key, digest) if key is not None else None
     return None if seen is None else HttpResponse(seen.body, status=seen.status, content_type="application/json")
 
 
@@ -88,13 +97,14 @@ def done_once(
             return status, _json(work())
     try:
         with transaction.atomic():
-            if seen := _seen(user, key, digest):
+            if seen := check_key(user, key, digest):
                 return seen.status, seen.body
             record = IdempotentRequest.objects.create(user=user, key=key, digest=digest)
-            body = _json(work())
-            record.keep(status, body)
+            value = work()
+            body = _json(value)
+            record.keep(status, body, value.about if isinstance(value, AboutConversation) else None)
     except IntegrityError:
-        if seen := _seen(user, key, digest):  # the same request came first on another connection
+        if seen := check_key(user, key, digest):  # the same request came first on another connection
             return seen.status, seen.body
         raise
     return status, body
@@ -102,22 +112,15 @@ def done_once(
 
 def _claim(user: User, key: UUID, digest: str) -> bool:
     """Return whether the key is new."""
-    if _seen(user, key, digest) is not None:
+    if check_key(user, key, digest) is not None:
         return False
     try:
         with transaction.atomic():
             IdempotentRequest.objects.create(user=user, key=key, digest=digest)
     except IntegrityError:
-        _seen(user, key, digest)
+        check_key(user, key, digest)
         return False
     return True
-
-
-def _seen(user: User, key: UUID, digest: str) -> IdempotentRequest | None:
-    found = IdempotentRequest.objects.filter(user=user, key=key).first()
-    if found is not None and found.digest != digest:
-        raise InvalidArgument(f"the idempotency key {str(key)!r} was used for another request")
-    return found
 
 
 def _json(value: Value) -> bytes:

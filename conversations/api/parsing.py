@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import orjson
 from django.http import HttpRequest
@@ -15,6 +15,8 @@ from agent.runtime.messages import Value
 from agent.runtime.values import MAX_DEPTH, read_json
 from conversations.bodies import faults
 from conversations.exceptions import UnsupportedMediaType
+
+V = TypeVar("V", bound=Value)
 
 YEARS = range(1970, 2200)
 
@@ -49,13 +51,16 @@ def from_wire(model: type[Value], *, optional: bool = False) -> BeforeValidator:
     """
 
     def read(data: Any) -> Value | None:
-        if optional and data is None:
-            return None
-        try:
-            return model.from_wire(data)
-        except ValidationError as error:
-            raise InvalidArgument(faults(error)) from error
-        except RecursionError as error:
-            raise InvalidArgument(f"JSON nested deeper than {MAX_DEPTH} levels") from error
+        return None if optional and data is None else value_of(model, data)
 
     return BeforeValidator(read)
+
+
+def value_of(model: type[V], data: Any) -> V:
+    """Return what a body says by its wire names; raises `InvalidArgument`."""
+    try:
+        return model.from_wire(data)
+    except ValidationError as error:
+        raise InvalidArgument(faults(error)) from error
+    except RecursionError as error:
+        raise InvalidArgument(f"JSON nested deeper than {MAX_DEPTH} levels") from error

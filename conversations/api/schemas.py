@@ -69,6 +69,10 @@ class ConversationSnapshot(Value):
     conversation: ConversationRow
     context: Context
 
+    @property
+    def about(self) -> UUID:
+        return self.conversation.conversation_id
+
 
 class Owner(Value):
     """Whose conversation it is."""
@@ -254,6 +258,10 @@ class ConversationHead(Value):
     """A conversation after a change."""
 
     conversation: ConversationRow
+
+    @property
+    def about(self) -> UUID:
+        return self.conversation.conversation_id
 
 
 class Problem(Value):

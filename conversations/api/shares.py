@@ -69,11 +69,19 @@ class MadeShare(Value):
     share: ShareRow
     link: str
 
+    @property
+    def about(self) -> UUID:
+        return self.share.conversation_id
+
 
 class ShareHead(Value):
     """A link as it is."""
 
     share: ShareRow
+
+    @property
+    def about(self) -> UUID:
+        return self.share.conversation_id
 
 
 class ShareList(Value):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from io import BytesIO
@@ -39,7 +39,8 @@ class BoundedRequest(WebRequest):
     """An HTTP request that costs bounded memory: its body has a limit, its answer waits for its reader.
 
     Daphne alone would keep any body before Django sees it, and any answer that nobody reads. The limit is that of a
-    frame, but for uploads: their body stays in the file in which Twisted put it, to be read in a thread.
+    frame, but for uploads and whole conversations: their body stays in the file in which Twisted put it, to be read in
+    a thread.
     """
 
     received = 0
@@ -50,7 +51,7 @@ class BoundedRequest(WebRequest):
 
     def gotLength(self, length: int | None) -> None:
         path, _, _ = self.channel._path.partition(b"?")
-        upload = self.server.uploads.get(path) if self.channel._command == b"POST" else None
+        upload = self.server.uploads(self.channel._command, path)
         self.limit = upload or self.server.websocket_max_message_size
         super().gotLength(length)
         if upload:
@@ -129,7 +130,7 @@ class BoundedFactory(HTTPFactory):
 
 
 class HostServer(Server):
-    """Serves the site and runs its host; `uploads` are the paths whose bodies may be larger than a frame, in bytes."""
+    """Serves the site and runs its host; `uploads` gives the bytes of a body that may be larger than a frame."""
 
     def __init__(
         self,
@@ -138,7 +139,7 @@ class HostServer(Server):
         host: Callable[[], ExecutionHost],
         drain_timeout: float,
         ready: Callable[[], None],
-        uploads: Mapping[bytes, int],
+        uploads: Callable[[bytes, bytes], int | None],
         **options: Any,
     ) -> None:
         super().__init__(application, signal_handlers=False, websocket_timeout=-1, **options)

@@ -79,6 +79,7 @@ def repeated(user: User, wanted: StartRequest) -> bool:
     if Execution.objects.filter(user=user, request_id=wanted.id).exists():
         return True
     body = wanted.body
+    store.check_key(user, wanted.id, store.request_digest(body.identity()))
     store.check_turn(user=user, agent=body.agent, conversation_id=body.conversation_id, base_version=body.base_revision)
     return False
 

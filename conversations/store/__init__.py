@@ -11,6 +11,7 @@ from conversations.store.contexts import Path, Step, load_context, load_path, wa
 from conversations.store.conversations import create_conversation, delete_conversation, owned_conversation, usable_agent
 from conversations.store.diffs import Difference, difference
 from conversations.store.executions import finish_failed, note_cancel, record_progress
+from conversations.store.keys import check_key
 from conversations.store.puts import check_messages, claimed, put_conversation
 from conversations.store.recovered import Adopted, adopt_recovered
 from conversations.store.results import result_in, result_of_conversation, result_of_run
@@ -46,6 +47,7 @@ __all__ = [
     "base_context",
     "begin_turn",
     "change_conversation",
+    "check_key",
     "check_messages",
     "check_turn",
     "claimed",

@@ -10,6 +10,7 @@ from agent.models import AgentProfile
 from conversations.exceptions import AgentNotFound, ConversationNotFound
 from conversations.models import Conversation, User
 from conversations.search import index_title
+from conversations.store.keys import forget_answers
 
 
 def owned_conversation(user: User, pk: UUID) -> Conversation:
@@ -54,4 +55,5 @@ def delete_conversation(user: User, pk: UUID) -> bool:
         if found is None:
             return False
         found.delete()
+        forget_answers(pk)
     return True

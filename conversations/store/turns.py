@@ -28,6 +28,7 @@ from conversations.search import index_title
 from conversations.store.branching import Branch, Place, kept_messages, place_of
 from conversations.store.conversations import owned_conversation, usable_agent
 from conversations.store.executions import move
+from conversations.store.keys import check_key, use_key
 from conversations.store.revisions import BUSY, append_revision
 
 _TITLE_CHARACTERS = 30
@@ -79,7 +80,7 @@ def begin_turn(
     the first execution again; one that is `known` must have been, or its conversation was deleted since.
 
     Raises `AgentNotFound`, `ConversationNotFound`, `RevisionNotFound`, `ConversationConflict`, `CorruptRevision`,
-    `InvalidState` while another run is live, and `InvalidArgument` for a known request id with another digest.
+    `InvalidState` while another run is live, and `InvalidArgument` for the id of another request.
     """
     try:
         with transaction.atomic():
@@ -120,10 +121,12 @@ def begin_turn(
                 host_id=host_id,
                 started_at=timezone.now(),
             )
+            use_key(user, request_id, digest, conversation)
     except IntegrityError:
-        # The same request on another socket came first, or another run of this conversation did.
+        # A request of this id came first on another connection, or another run of this conversation did.
         if seen := _seen(user, request_id, digest):
             return seen
+        check_key(user, request_id, digest)
         if conversation_id is None:
             raise
         raise InvalidState(BUSY) from None

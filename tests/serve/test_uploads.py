@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -48,6 +50,10 @@ async def test_a_small_file_is_taken_too(site: Site, token: str) -> None:
         ("PUT", "/ai/attachments"),
         ("POST", "/ai/attachments/"),
         ("POST", "//ai/attachments"),
+        ("PATCH", f"/ai/conversations/{uuid4()}"),
+        ("PUT", "/ai/conversations"),
+        ("PUT", f"/ai/conversations/{uuid4()}/"),
+        ("POST", f"/ai/conversations/{uuid4()}/fork"),
     ],
 )
 async def test_no_other_request_may_be_larger_than_a_frame(site: Site, token: str, method: str, path: str) -> None:
@@ -57,6 +63,45 @@ async def test_no_other_request_may_be_larger_than_a_frame(site: Site, token: st
         except httpx.TransportError:
             return  # the connection was closed while the body was still being written
     assert answer.status_code == 413
+
+
+def talk(messages: int, text: str) -> dict[str, Any]:
+    """The context of a conversation in which each message is this text."""
+    return {
+        "messages": [
+            {"id": f"m-{n}", "role": ("user", "assistant")[n % 2], "blocks": [{"type": "text", "text": text}]}
+            for n in range(messages)
+        ],
+        "modelContext": {"checkpoint": None, "modelState": None, "usage": None},
+    }
+
+
+@pytest.mark.parametrize(("messages", "text"), [(5_000, "hey"), (300, "lorem, ip" * 555)])
+async def test_a_long_conversation_is_made_read_and_saved_again(
+    site: Site, token: str, messages: int, text: str
+) -> None:
+    """R127: what the server hands out can be put back."""
+    async with client(site, token) as http:
+        made = await http.post("/ai/conversations", json={"title": "Long", "context": talk(messages, text)})
+        assert made.status_code == 200, made.text
+        place = f"/ai/conversations/{made.json()['conversation']['conversationId']}"
+        read = (await http.get(place)).json()
+        assert read == made.json()
+        context, revision = read["context"], read["conversation"]["revision"]
+        assert len(context["messages"]) == messages
+        context["messages"][0]["blocks"][0]["text"] = "Good day"
+        saved = await http.put(place, json={"title": "Long", "revision": revision, "context": context})
+        assert saved.status_code == 200, saved.text
+        assert (await http.get(place)).json()["context"] == saved.json()["context"] == context
+
+
+async def test_a_conversation_over_the_limit_is_refused_before_it_is_kept(site: Site, token: str) -> None:
+    async with client(site, token) as http:
+        try:
+            answer = await http.post("/ai/conversations", content=b"x" * (64 * MEGABYTE + 1))
+        except httpx.TransportError:
+            return
+    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "PAYLOAD_TOO_LARGE")
 
 
 async def test_a_file_over_the_limit_is_refused_before_it_is_kept(site: Site, token: str) -> None:

@@ -17,6 +17,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.utils.module_loading import import_string
 
 from conversations.hosting.lock import Taken, serving_alone
+from conversations.hosting.sizes import larger_bodies
 
 
 class Command(BaseCommand):
@@ -74,10 +75,7 @@ class Command(BaseCommand):
             host=lambda: ExecutionHost(settings.PAR, channel),
             drain_timeout=settings.PAR.drain_timeout if drain is None else drain,
             ready=ready,
-            uploads={
-                f"{settings.PAR.base_path}/attachments".encode(): settings.PAR.max_attachment_bytes,
-                f"{settings.PAR.base_path}/imports".encode(): settings.PAR.max_import_bytes,
-            },
+            uploads=larger_bodies(settings.PAR),
             ping_interval=ping_every,
             ping_timeout=ping_within,
             websocket_max_message_size=settings.PAR.max_frame_bytes,

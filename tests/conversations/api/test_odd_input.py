@@ -92,7 +92,7 @@ def test_free_data_is_kept_by_one_rule(talk: Conversation, send: Program, data: 
     [r'"\ud800"', r'"\udc00\ud800"', "NaN", "Infinity", "-Infinity", "1e999", "1" + "0" * 400]
     + ["[" * depth + "]" * depth for depth in (101, 1000, 1100, 9_000, 100_000)]
     + ['{"x":' * depth + "1" + "}" * depth for depth in (101, 900, 9_000, 100_000)]
-    + ["[" + "0," * 20_001 + "0]"],
+    + ["[" + "0," * 1_000_001 + "0]"],
 )
 def test_data_that_cannot_be_kept_is_refused(talk: Conversation, send: Program, data: str) -> None:
     """B69, B71, B73."""
@@ -124,6 +124,7 @@ def test_data_that_cannot_be_kept_is_refused(talk: Conversation, send: Program, 
         orjson.dumps({"title": " "}),
         orjson.dumps({"tags": ["x" * 51]}),
         orjson.dumps({"tags": ["x"] * 21}),
+        b'{"tags":[' + b"0," * 20_001 + b"0]}",
     ],
 )
 def test_a_body_that_is_not_as_it_should_be_is_refused(talk: Conversation, send: Program, body: bytes) -> None:

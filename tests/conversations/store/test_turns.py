@@ -87,7 +87,7 @@ def test_a_plain_turn_is_two_short_transactions(user: User) -> None:
         connection,
     ) as queries:
         second = begin(user, conversation_id=execution.conversation_id, base_version=1).execution
-    assert len(statements(queries)) == 5
+    assert len(statements(queries)) == 6
     with CaptureQueriesContext(connection) as queries:
         save(second)
     # Of these one makes the messages findable; SQLite keeps their words in a table of their own.
