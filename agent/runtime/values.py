@@ -113,13 +113,8 @@ def freeze(value: object, *, depth: int = MAX_DEPTH) -> Any:
             if not isinstance(key, str):
                 raise ValueError(f"JSON object keys are strings, got {key!r}")
             frozen[clean_text(key)] = freeze(item, depth=depth - 1)
-        if (
-            type(value) is FrozenDict
-            and frozen.keys() == value.keys()
-            and all(map(is_, frozen.values(), value.values()))
-        ):
-            return value
-        return FrozenDict(frozen)
+        same = type(value) is FrozenDict and frozen.keys() == value.keys()
+        return value if same and all(map(is_, frozen.values(), value.values())) else FrozenDict(frozen)
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
         return freeze(list(value), depth=depth)
     raise ValueError(f"{type(value).__name__} is not a JSON value")

@@ -37,7 +37,7 @@ class StartRequest:
 class RunSetup:
     """Everything a run needs, read from the database once.
 
-    `stored_state` is the model state in the context, as it is stored. `state_dropped`: the agent has another model since,
+    `stored_state` is the context's model state as it is stored. `state_dropped`: the agent has another model since,
     which cannot read the conversation's model state.
     """
 

@@ -13,7 +13,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
-from agent.runtime.messages import ModelState
+from agent.runtime.messages import ModelContext, ModelState
 from conversations.exceptions import CorruptRevision
 from conversations.store.spelling import canonical
 from conversations.store.states import change_between, changed, larger_than
@@ -60,20 +60,26 @@ def stored_state(state: ModelState | None, base: KnownState | None) -> dict[str,
     """Return a model state as it is stored below the revision of `base`: a change where that is much smaller."""
     if state is None:
         return None
-    new: dict[str, Any] = state.to_wire()
     if base is None or base.state.format != state.format:
-        return new
-    old = base.state.to_wire()
+        return _whole(state)
+    old, new = _shared(base.state), _shared(state)
     change = change_between(old, new)
     spelled = canonical(change)
     size = base.size + len(spelled) + _AROUND
     if not larger_than(new, 2 * (len(spelled) + _AROUND)):
-        return new
+        return _whole(state)
     # To measure all of the state each time would cost more the longer a conversation is.
     if size.bit_length() > base.size.bit_length() and not larger_than(new, size // _SPENT):
-        return new
+        return _whole(state)
     digest = _next(base.digest or _first(old), spelled)
     return {"since": base.since, "size": size, "change": change, "digest": digest}
+
+
+def stored_rest(model_context: ModelContext) -> dict[str, Any]:
+    """Return what is stored of a model context beside its state."""
+    rest: dict[str, Any] = model_context.model_copy(update={"model_state": None}).to_wire()
+    del rest["modelState"]
+    return rest
 
 
 def whole_state(way: Sequence[tuple[int, Any]]) -> Any:
@@ -138,22 +144,30 @@ class StateTrail:
 
         What is below a state that cannot be read is not told of again.
         """
-        self._marks[pk] = None
         if not is_change(stored):
-            if stored is not None:
-                self._marks[pk] = _checked_whole(stored, number), number
+            self._marks[pk] = None if stored is None else (_checked_whole(stored, number), number)
             return
         if keyframe or parent_id is None:
             raise _corrupt(number)
-        if parent_id not in self._marks:  # which is damage of another kind
+        if parent_id not in self._marks:
             return
         before = self._marks[parent_id]
         if before is None:
-            return
+            raise _corrupt(number)
         digest, since = before
         if since_of(stored, number) != since:
             raise _corrupt(number)
         self._marks[pk] = _checked(stored, digest, number), since
+
+
+def _whole(state: ModelState) -> dict[str, Any]:
+    wire: dict[str, Any] = state.to_wire()
+    return wire
+
+
+def _shared(state: ModelState) -> dict[str, Any]:
+    """Return the wire form with the state's own data: what two states share stays one object."""
+    return {"format": state.format, "data": state.data}
 
 
 def _first(state: Any) -> str:

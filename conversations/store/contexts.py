@@ -141,7 +141,7 @@ def _since(stored: Any, light: dict[int, tuple[Any, ...]], path: list[int]) -> i
     for pk in path:
         if light[pk][2] == since:
             return pk
-    raise CorruptRevision(f"revision {since}, on which the model state of revision {number} builds, is missing")
+    raise CorruptRevision(f"revision {number} has a model state that builds on revision {since}, which is missing")
 
 
 def _branches(light: dict[int, tuple[Any, ...]], path: list[int]) -> frozenset[int | None]:

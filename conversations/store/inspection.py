@@ -80,7 +80,7 @@ class _Node:
 
 
 class Inspection:
-    """Takes in the revisions of a conversation in the order of their keys; `end` tells what only all of them can tell."""
+    """Takes in the revisions of a conversation by their keys, in order; `end` tells what only all of them can tell."""
 
     def __init__(self, conversation_id: UUID) -> None:
         self._id = conversation_id

@@ -62,13 +62,15 @@ def larger_than(value: Any, size: int) -> bool:
 
 def _keys(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     keys: dict[str, Any] = {}
+    same = len(new)  # keys that both have
     for key, value in new.items():
         before = old.get(key, _ABSENT)
         if before is value:
             continue
         if before is _ABSENT:
             keys[key] = {"value": value}
+            same -= 1
         elif change := change_between(before, value):
             keys[key] = change
-    gone = [key for key in old if key not in new]
+    gone = [key for key in old if key not in new] if same < len(old) else []
     return ({"keys": keys} if keys else {}) | ({"gone": gone} if gone else {})

@@ -18,7 +18,7 @@ from agent.runtime.messages import AgentMessage, ModelContext
 from conversations.attachments import attach
 from conversations.models import Conversation, Revision, RevisionKind, User
 from conversations.search import index_revisions, index_title
-from conversations.store.chains import KnownState, StateTrail, is_change, known_state, stored_state
+from conversations.store.chains import KnownState, StateTrail, is_change, known_state, stored_rest, stored_state
 from conversations.store.contexts import NOTHING, load_path
 from conversations.store.conversations import owned_conversation
 from conversations.store.integrity import stored_messages, stored_model_context
@@ -88,8 +88,6 @@ def graft(conversation: Conversation, nodes: Sequence[Node]) -> list[Revision]:
     rows: list[Revision] = []
     states: list[KnownState | None] = []
     for pk, node in zip(_keys(len(nodes)), nodes, strict=True):
-        context = node.model_context.to_wire()
-        del context["modelState"]
         state = node.model_context.model_state
         base = states[node.parent] if isinstance(node.parent, int) and node.parent < len(states) else None
         stored = node.state_change or stored_state(state, None if node.keyframe else base)
@@ -106,7 +104,7 @@ def graft(conversation: Conversation, nodes: Sequence[Node]) -> list[Revision]:
             keyframe=node.keyframe,
             label=node.label,
             model_state=stored,
-            model_context=context,
+            model_context=stored_rest(node.model_context),
             context=[message.to_wire() for message in node.messages],
             usage=node.usage,
             outcome=node.outcome,

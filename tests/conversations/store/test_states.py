@@ -165,10 +165,9 @@ def test_a_state_of_another_revision_is_nothing_to_build_on(user: User) -> None:
     execution = begin(user, "q", row)
     other = store.load_path(row, revision(row, 3))
     state = more(other.model_context.model_state, "new")
-    store.save_turn(
-        execution, (said("q"), said("a", "assistant")), ModelContext(model_state=state), DONE, base=other.state
-    )
-    assert revision(row, 6).model_state == json.loads(json.dumps(state.to_wire())) if state else None
+    messages = (said("q"), said("a", "assistant"))
+    saved = store.save_turn(execution, messages, ModelContext(model_state=state), DONE, base=other.state)
+    assert "data" in (saved.model_state or {})
     assert state_at(row, 6) == expected("1", "2", "3", "new")
 
 
@@ -227,11 +226,11 @@ def test_planted_revisions_build_on_one_another(user: User) -> None:
 @pytest.mark.parametrize(
     ("number", "damage", "named"),
     [
+        (2, lambda stored: stored["data"]["callIds"].update(call_1="forged"), 3),
         (3, lambda stored: stored["change"]["keys"]["data"].update(gone=["callIds"]), 3),
         (3, lambda stored: stored.update(digest="0" * 64), 3),
         (3, lambda stored: stored.update(change=7), 3),
         (3, lambda stored: stored.pop("digest"), 3),
-        (1, lambda stored: stored["data"]["callIds"].update(call_1="forged"), None),
         (6, lambda stored: stored.update(since=99), 6),
         (6, lambda stored: stored.update(since="1"), 6),
         (6, lambda stored: stored.pop("size"), 6),
@@ -240,12 +239,12 @@ def test_planted_revisions_build_on_one_another(user: User) -> None:
 def test_damage_names_the_revision_and_gives_no_other_state(user: User, number: int, damage: Any, named: int) -> None:
     row = talked(user, 6)
     broken = revision(row, number)
-    assert number == 1 or "change" in (broken.model_state or {})
+    assert ("change" in (broken.model_state or {})) == (number > 2)
     damage(broken.model_state)
     broken.save()
-    with pytest.raises(CorruptRevision, match=f"revision {named or ''}"):
+    with pytest.raises(CorruptRevision, match=f"revision {named} "):
         store.load_context(row, revision(row, 6))
-    assert damages(row) in ([("model-context", named)], [("model-context", 2), ("model-context", 3)])
+    assert damages(row) == [("model-context", named)]
     with pytest.raises(CorruptRevision):
         store.fork(user, row.pk)
 
