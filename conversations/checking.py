@@ -108,7 +108,7 @@ def _look(batch: list[UUID], tally: Tally) -> Iterator[Damage]:
 def _revisions(batch: list[UUID]) -> Iterator[RevisionRow]:
     rows = (
         Revision.objects.filter(conversation_id__in=batch)
-        .order_by("conversation_id", "number")
+        .order_by("conversation_id", "pk")
         .annotate(stored_label=AsStored("label"))
         .values_list(
             "conversation_id",

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from operator import is_
 from typing import Annotated, Any, NoReturn, TypeAlias
 
 import orjson
@@ -94,7 +95,7 @@ def _outside_texts(raw: bytes, most: int) -> bytes:
 
 
 def freeze(value: object, *, depth: int = MAX_DEPTH) -> Any:
-    """Return an independent, deeply immutable copy of a JSON value.
+    """Return an independent, deeply immutable copy of a JSON value; what is so already is its own copy.
 
     Raises `ValueError` for what is no JSON value and for nesting deeper than `depth`.
     """
@@ -109,14 +110,16 @@ def freeze(value: object, *, depth: int = MAX_DEPTH) -> Any:
     if depth <= 0:
         raise ValueError(f"JSON nested deeper than {MAX_DEPTH} levels")
     if isinstance(value, _LISTS):
-        return tuple([freeze(item, depth=depth - 1) for item in value])
+        items = tuple([freeze(item, depth=depth - 1) for item in value])
+        return value if type(value) is tuple and all(map(is_, items, value)) else items
     if isinstance(value, Mapping):
         frozen: dict[str, Any] = {}
         for key, item in value.items():
             if not isinstance(key, str):
                 raise ValueError(f"JSON object keys are strings, got {key!r}")
             frozen[clean_text(key)] = freeze(item, depth=depth - 1)
-        return FrozenDict(frozen)
+        same = type(value) is FrozenDict and frozen.keys() == value.keys()
+        return value if same and all(map(is_, frozen.values(), value.values())) else FrozenDict(frozen)
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
         return freeze(list(value), depth=depth)
     raise ValueError(f"{type(value).__name__} is not a JSON value")

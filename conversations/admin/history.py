@@ -17,7 +17,7 @@ from django.utils.safestring import SafeString
 from unfold.decorators import display
 from unfold.paginator import InfinitePaginator
 
-from agent.admin.base import JsonColumn, link_to
+from agent.admin.base import JsonColumn, link_to, readable_json
 from agent.runtime.exceptions import InvalidArgument
 from conversations.admin.messages import readable_messages, readable_state
 from conversations.admin.reading import ReadingAdmin, ask_for_reason, reason_address
@@ -26,7 +26,7 @@ from conversations.exceptions import CorruptRevision
 from conversations.models import Conversation, Revision, User
 from conversations.reading import Readings, note_search
 from conversations.search import conversations_of_all
-from conversations.store import load_context
+from conversations.store import load_context, load_path
 
 ROWS_SHOWN = 100
 MESSAGES_SHOWN = 100
@@ -151,7 +151,6 @@ class RevisionAdmin(ReadingAdmin):
     usage_json = JsonColumn("usage")
     outcome_json = JsonColumn("outcome")
     context_json = JsonColumn("context")
-    model_state_json = JsonColumn("model_state")
     model_context_json = JsonColumn("model_context")
 
     def get_fieldsets(self, request: HttpRequest, obj: Revision | None = None) -> Any:
@@ -206,9 +205,22 @@ class RevisionAdmin(ReadingAdmin):
     @display(description="model state")
     def state(self, row: Revision) -> str:
         try:
-            return readable_state(row.model_state)
+            return readable_state(_whole_state(row))
         except CorruptRevision as error:
             return f"It cannot be read: {error.message}."
+
+    @display(description="model state")
+    def model_state_json(self, row: Revision) -> SafeString | str:
+        """The whole state, also where a change to the one before it is stored."""
+        try:
+            return readable_json(_whole_state(row))
+        except CorruptRevision as error:
+            return f"It cannot be read: {error.message}."
+
+
+def _whole_state(row: Revision) -> Any:
+    state = load_path(row.conversation, row).model_context.model_state
+    return None if state is None else state.to_wire()
 
 
 def _id(text: str) -> UUID | None:

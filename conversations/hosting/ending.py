@@ -22,7 +22,10 @@ from conversations.models import Execution, ExecutionStatus
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a run ended; `last_seq` is the number of the last event before its closing ones."""
+    """How a run ended; `last_seq` is the number of the last event before its closing ones.
+
+    `base` is the stored model state that it began with.
+    """
 
     execution_id: str
     outcome: ev.Outcome | None
@@ -33,9 +36,16 @@ class Ending:
     last_seq: int
     partial: dict[str, Any] | None = None
     calls: tuple[CallUsage, ...] = ()
+    base: store.KnownState | None = None
 
     @classmethod
-    def of(cls, execution: AgentExecution, state: ExecutionState, calls: Sequence[CallUsage]) -> Self:
+    def of(
+        cls,
+        execution: AgentExecution,
+        state: ExecutionState,
+        calls: Sequence[CallUsage],
+        base: store.KnownState | None = None,
+    ) -> Self:
         """Return the end of an execution whose gate has closed; `state` is what its readers have seen.
 
         `calls` are the model calls that were made.
@@ -53,6 +63,7 @@ class Ending:
             state.seq,
             state.current(),
             tuple(calls),
+            base,
         )
 
 
@@ -83,6 +94,7 @@ def save(execution: Execution, ending: Ending) -> Saved | None:
             ending.model_context,
             outcome,
             ending.usage,
+            base=ending.base,
             last_seq=ending.last_seq + 2,
         )
         _record_usage(execution, ending)

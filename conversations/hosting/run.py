@@ -169,7 +169,8 @@ class HostedRun:
                 terminal.error_message,
                 type(getattr(self.execution.verdict, "__cause__", None)).__name__,
             )
-        await self._store(Ending.of(self.execution, self.channel.state, self.calls), [terminal])
+        base = self.begun.setup.stored_state if self.begun.setup is not None else None
+        await self._store(Ending.of(self.execution, self.channel.state, self.calls, base), [terminal])
 
     async def _store(self, ending: Ending, closing: list[ev.Event]) -> None:
         ended = time.monotonic()

@@ -37,7 +37,8 @@ class StartRequest:
 class RunSetup:
     """Everything a run needs, read from the database once.
 
-    `state_dropped`: the agent has another model since, which cannot read the conversation's model state.
+    `stored_state` is the context's model state as it is stored. `state_dropped`: the agent has another model since,
+    which cannot read the conversation's model state.
     """
 
     agent: str
@@ -51,6 +52,7 @@ class RunSetup:
     tool_exceptions: FaultPolicy
     parallel_tools: bool
     context: Context
+    stored_state: store.KnownState | None
     message: AgentMessage
     client_tools: tuple[ClientTool, ...]
     state_dropped: bool
@@ -152,7 +154,8 @@ def _read(execution: Execution, message: AgentMessage, client_tools: tuple[Clien
     profile = execution.agent
     installed = governed.installed_tools()
     models = tuple(profile.model_configs())
-    context, dropped = _fitting(store.base_context(execution), models[0][1])
+    base = store.base_of(execution)
+    context, dropped = _fitting(base.context, models[0][1])
     return RunSetup(
         agent=profile.slug,
         models=models,
@@ -165,6 +168,7 @@ def _read(execution: Execution, message: AgentMessage, client_tools: tuple[Clien
         tool_exceptions=cast(FaultPolicy, profile.tool_exceptions),
         parallel_tools=profile.parallel_tools,
         context=context,
+        stored_state=None if dropped else base.state,
         message=message,
         client_tools=client_tools,
         state_dropped=dropped,

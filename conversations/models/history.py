@@ -69,7 +69,8 @@ class RevisionKind(models.TextChoices):
 class Revision(models.Model):
     """A state of a conversation; nothing in it ever changes but its `label`, the name of a branch.
 
-    `context` holds the messages that it adds to its parent's, or all of them for a keyframe. `model_state` and
+    `context` holds the messages that it adds to its parent's, or all of them for a keyframe. A `model_state` that has
+    grown is a change to the parent's, see `store/chains.py`: read it with `load_context`. `model_state` and
     `model_context` (the rest: checkpoint, usage) hold for the whole path up to here.
     """
 

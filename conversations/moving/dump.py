@@ -16,6 +16,7 @@ from conversations.exceptions import AttachmentMissing, ConversationNotFound, Co
 from conversations.models import Attachment, Conversation, Execution, ExecutionStatus, Revision
 from conversations.moving.document import RevisionDocument, beginning
 from conversations.moving.seals import Trail, seal
+from conversations.store.chains import WholeStates
 
 BATCH = 100
 PIECE = 64 * 1024
@@ -92,11 +93,13 @@ def _revisions(conversation: Conversation) -> Iterator[RevisionDocument]:
     """Yield the revisions, parents first, with their seals."""
     trail, names = Trail(), dict[int | None, UUID | None]({None: None})
     rows = Revision.objects.filter(conversation=conversation).order_by("pk")
+    states = WholeStates(rows.values_list("parent_id", flat=True))
     last = 0
     while batch := list(rows.filter(pk__gt=last)[:BATCH]):
         for row in batch:
             try:
-                document = _document(row, names)
+                state = states.add(row.pk, row.parent_id, row.number, row.model_state)
+                document = _document(row, names, state)
                 names[row.pk] = row.public_id
                 yield document.model_copy(update={"seal": seal(trail.add(document))})
             except (KeyError, TypeError, ValueError) as error:
@@ -104,7 +107,7 @@ def _revisions(conversation: Conversation) -> Iterator[RevisionDocument]:
         last = batch[-1].pk
 
 
-def _document(row: Revision, names: dict[int | None, UUID | None]) -> RevisionDocument:
+def _document(row: Revision, names: dict[int | None, UUID | None], state: Any) -> RevisionDocument:
     return RevisionDocument.from_wire(
         {
             "revisionId": row.public_id,
@@ -114,7 +117,7 @@ def _document(row: Revision, names: dict[int | None, UUID | None]) -> RevisionDo
             "label": row.label,
             "keyframe": row.keyframe,
             "messages": row.context,
-            "modelContext": {**row.model_context, "modelState": row.model_state},
+            "modelContext": {**row.model_context, "modelState": state},
             "usage": row.usage,
             "outcome": row.outcome,
             "createdAt": row.created_at,

@@ -17,10 +17,10 @@ from conversations.models import LIVE, Conversation, Execution, Revision, Revisi
 from conversations.moving.enclosures import Enclosures, with_ids
 from conversations.moving.incoming import NOTHING_KEPT, Incoming, Node
 from conversations.moving.names import revision_name
-from conversations.moving.seals import canonical
 from conversations.store import title_of, trees
 from conversations.store.puts import claimed
 from conversations.store.revisions import advance
+from conversations.store.spelling import canonical
 
 Ids: TypeAlias = Mapping[UUID, UUID | str]
 

@@ -9,9 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
-from collections.abc import Mapping
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -19,25 +16,10 @@ from django.conf import settings
 from agent.conf import decode_key
 from agent.crypto import current_key, key_name
 from conversations.moving.document import RevisionDocument
+from conversations.store.spelling import canonical
 
 _SALT = b"par revision seal v1"
 _KEPT = ("kind", "keyframe", "messages", "modelContext", "usage", "outcome")
-
-
-def canonical(value: object) -> bytes:
-    """Return one spelling of a JSON value: the same for whatever equals it, in any order and out of any database."""
-    return json.dumps(_numbers(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
-
-
-def _numbers(value: Any) -> Any:
-    """Return a value in which whole numbers are integers: PostgreSQL makes 1e16 one, SQLite does not."""
-    if isinstance(value, float):
-        return int(value) if value.is_integer() else value
-    if isinstance(value, Mapping):
-        return {key: _numbers(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_numbers(item) for item in value]
-    return value
 
 
 class Trail:

@@ -5,7 +5,8 @@ Plain functions on the ORM, each of them one short transaction; the host and the
 a tree; nothing in them changes but the label.
 """
 
-from conversations.store.branching import Branch, base_context
+from conversations.store.branching import Base, Branch, base_of
+from conversations.store.chains import KnownState
 from conversations.store.changes import UNCHANGED, Changes, Unchanged, change_conversation
 from conversations.store.contexts import Path, Step, load_context, load_path, way_to, way_to_head
 from conversations.store.conversations import create_conversation, delete_conversation, owned_conversation, usable_agent
@@ -32,10 +33,12 @@ from conversations.store.turns import BegunTurn, begin_turn, check_turn, request
 __all__ = [
     "UNCHANGED",
     "Adopted",
+    "Base",
     "BegunTurn",
     "Branch",
     "Changes",
     "Difference",
+    "KnownState",
     "Node",
     "Path",
     "Sibling",
@@ -44,7 +47,7 @@ __all__ = [
     "adopt_recovered",
     "advance",
     "append_revision",
-    "base_context",
+    "base_of",
     "begin_turn",
     "change_conversation",
     "check_key",

@@ -8,7 +8,8 @@ from uuid import UUID
 from agent.runtime.exceptions import InvalidArgument
 from agent.runtime.messages import AgentMessage, Context, ModelContext
 from conversations.models import Conversation, Execution, Revision, RevisionKind
-from conversations.store.contexts import Path, Step, load_context, load_path
+from conversations.store.chains import KnownState
+from conversations.store.contexts import Path, Step, load_path
 from conversations.store.integrity import stored_messages
 from conversations.store.revisions import owned_revision
 
@@ -37,6 +38,14 @@ class Place:
     input: AgentMessage | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Base:
+    """The context that a run begins with, and the stored model state in it."""
+
+    context: Context
+    state: KnownState | None = None
+
+
 def place_of(conversation: Conversation, branch: Branch) -> Place:
     """Return where a turn begins; raises `RevisionNotFound`, `InvalidArgument` for a message that is not on the way."""
     tip = conversation.head if branch.revision_id is None else owned_revision(conversation, branch.revision_id)
@@ -53,21 +62,23 @@ def place_of(conversation: Conversation, branch: Branch) -> Place:
     return _beside(step, at, RevisionKind.REGENERATE, step.messages[at])
 
 
-def base_context(execution: Execution) -> Context:
+def base_of(execution: Execution) -> Base:
     """Return the context that a run begins with; raises `CorruptRevision`.
 
     Of a turn that has been cut in its middle no model state is known.
     """
     before, beside = execution.base, execution.beside
     if beside is None:
-        return load_context(execution.conversation, before)
+        path = load_path(execution.conversation, before)
+        return Base(path.context, path.state)
     kept = kept_messages(execution)
     if beside.keyframe:
-        return Context(messages=kept)
-    context = load_context(execution.conversation, before)
+        return Base(Context(messages=kept))
+    path = load_path(execution.conversation, before)
+    context = path.context
     if not kept:
-        return context
-    return Context(messages=context.messages + kept, model_context=ModelContext(model_state=None))
+        return Base(context, path.state)
+    return Base(Context(messages=context.messages + kept, model_context=ModelContext(model_state=None)))
 
 
 def kept_messages(execution: Execution) -> tuple[AgentMessage, ...]:

@@ -13,6 +13,7 @@ from agent.runtime.messages import AgentMessage, Context, ModelContext
 from conversations.exceptions import CorruptRevision
 from conversations.models import Conversation, Revision
 from conversations.models.stored import StoredJSON
+from conversations.store.chains import KnownState, is_change, known_state, since_of, whole_state
 from conversations.store.integrity import check_path, stored_messages, stored_model_context
 
 NOTHING = ModelContext(model_state=None)
@@ -34,12 +35,14 @@ class Step:
 class Path:
     """The revisions from the beginning or a keyframe to a tip, and the tip's model context.
 
-    `branches` are the keys of the parents of the steps that have siblings.
+    `branches` are the keys of the parents of the steps that have siblings, `state` is what a revision below the tip may
+    build its model state on.
     """
 
     steps: tuple[Step, ...] = ()
     model_context: ModelContext = NOTHING
     branches: frozenset[int | None] = frozenset()
+    state: KnownState | None = None
 
     @property
     def context(self) -> Context:
@@ -60,26 +63,37 @@ def load_path(conversation: Conversation, tip: Revision | None) -> Path:
     if tip is None:
         return Path()
     rows = Revision.objects.filter(conversation=conversation).order_by()
-    light = {row[0]: row[1:] for row in rows.values_list("pk", "parent_id", "keyframe", "number")}
-    path = _path(light, tip)
-    # One body of the whole path carries the state: the tip's.
     at_tip: dict[str, Any] = {
         f"tip_{name}": Case(When(pk=tip.pk, then=F(name)), output_field=StoredJSON())
         for name in ("model_state", "model_context")
     }
-    found = rows.filter(pk__range=(path[-1], tip.pk)).annotate(**at_tip)
-    bodies = {row[0]: row[1:] for row in found.values_list("pk", "public_id", "context", *at_tip)}
+    light: dict[int, tuple[Any, ...]] = {}
+    stored: Any = None
+    rest: Any = None
+    for pk, parent_id, keyframe, number, *at in rows.annotate(**at_tip).values_list(
+        "pk", "parent_id", "keyframe", "number", *at_tip
+    ):
+        light[pk] = parent_id, keyframe, number
+        if pk == tip.pk:
+            stored, rest = at
+    path = _path(light, tip)
+    since = _since(stored, light, path)
+    state = Case(When(pk__gte=since, then=F("model_state")), output_field=StoredJSON())
+    found = rows.filter(pk__range=(path[-1], tip.pk)).annotate(state=state)
+    bodies = {row[0]: row[1:] for row in found.values_list("pk", "public_id", "context", "state")}
     steps = []
     for pk in reversed(path):
         parent_id, keyframe, number = light[pk]
         if pk not in bodies:  # deleted between the two queries
             raise CorruptRevision(f"revision {number} is missing")
-        public_id, stored, *_ = bodies[pk]
-        steps.append(Step(pk, public_id, parent_id, number, keyframe, stored_messages(stored, number)))
+        public_id, context, _ = bodies[pk]
+        steps.append(Step(pk, public_id, parent_id, number, keyframe, stored_messages(context, number)))
     check_path((step.number, step.messages) for step in steps)
-    *_, state, rest = bodies[tip.pk]
-    model_context = stored_model_context(state, rest, light[tip.pk][2])
-    return Path(tuple(steps), model_context, _branches(light, path))
+    way = [(step.number, bodies[step.pk][2]) for step in steps if step.pk >= since]
+    number = light[tip.pk][2]
+    model_context = stored_model_context(whole_state(way), rest, number)
+    known = known_state(tip.pk, number, model_context.model_state, stored)
+    return Path(tuple(steps), model_context, _branches(light, path), known)
 
 
 def way_to(head: int | None, parents: Mapping[int, int | None]) -> set[int]:
@@ -116,6 +130,18 @@ def _path(light: dict[int, tuple[Any, ...]], tip: Revision) -> list[int]:
         parent, keyframe, _ = light[at]
         at = None if keyframe else parent
     return path
+
+
+def _since(stored: Any, light: dict[int, tuple[Any, ...]], path: list[int]) -> int:
+    """Return the key of the revision on a path that holds whole what the tip stores as changes to it."""
+    if not is_change(stored):
+        return path[0]
+    number = light[path[0]][2]
+    since = since_of(stored, number)
+    for pk in path:
+        if light[pk][2] == since:
+            return pk
+    raise CorruptRevision(f"revision {number} has a model state that builds on revision {since}, which is missing")
 
 
 def _branches(light: dict[int, tuple[Any, ...]], path: list[int]) -> frozenset[int | None]:

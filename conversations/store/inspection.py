@@ -15,6 +15,7 @@ from django.db.models import DEFERRED
 from agent.runtime.values import clean_text
 from conversations.exceptions import CorruptRevision
 from conversations.models import LABEL_LENGTH, TITLE_LENGTH
+from conversations.store.chains import StateTrail, is_change
 from conversations.store.integrity import Mark, flaw, marks, stored_messages, stored_model_context
 
 
@@ -79,11 +80,12 @@ class _Node:
 
 
 class Inspection:
-    """Takes in the revisions of a conversation in any order; `end` tells what only all of them can tell."""
+    """Takes in the revisions of a conversation by their keys, in order; `end` tells what only all of them can tell."""
 
     def __init__(self, conversation_id: UUID) -> None:
         self._id = conversation_id
         self._nodes: dict[int, _Node] = {}
+        self._states = StateTrail()
 
     @property
     def revisions(self) -> int:
@@ -102,7 +104,9 @@ class Inspection:
             if mark[0] == "call" and ("result", mark[1]) not in said:
                 yield self._damage("ids", f"has a call without its result {mark[1][:64]!r}", row.number)
         try:
-            stored_model_context(row.model_state, row.model_context, row.number)
+            self._states.check(row.pk, row.parent_id, row.number, row.keyframe, row.model_state)
+            state = None if is_change(row.model_state) else row.model_state
+            stored_model_context(state, row.model_context, row.number)
         except CorruptRevision:
             yield self._damage("model-context", "its model context cannot be read", row.number)
         if row.usage is DEFERRED or not isinstance(row.usage, dict | None):

@@ -13,7 +13,7 @@ from agent.runtime.history import History
 from agent.runtime.messages import AgentMessage, Context, ToolCallBlock, ToolResultBlock
 from conversations.models import Conversation, RevisionKind, User
 from conversations.store.changes import Changes
-from conversations.store.contexts import load_context
+from conversations.store.contexts import load_path
 from conversations.store.revisions import advance, append_revision, locked_conversation, refuse_while_live
 
 
@@ -27,7 +27,8 @@ def put_conversation(user: User, pk: UUID, title: str | None, known: int, contex
     with transaction.atomic():
         conversation = locked_conversation(user, pk, known)
         refuse_while_live(conversation)
-        base = load_context(conversation, conversation.head)
+        path = load_path(conversation, conversation.head)
+        base = path.context
         messages = _checked(context, base)
         if title != conversation.title:
             Changes(title=title).write(conversation)
@@ -44,6 +45,7 @@ def put_conversation(user: User, pk: UUID, title: str | None, known: int, contex
             known=known,
             exact=True,
             keyframe=not extends,
+            base=path.state,
         )
     return conversation
 

@@ -15,7 +15,7 @@ from agent.runtime.messages import AgentMessage, Context, ModelContext, TextBloc
 from agent.runtime.recovery import CallState, close_open_calls
 from conversations.exceptions import ExecutionNotFound
 from conversations.models import Execution, ExecutionStatus, RevisionKind, User
-from conversations.store.branching import base_context
+from conversations.store.branching import base_of
 from conversations.store.revisions import refuse_while_live
 from conversations.store.turns import append_turn
 
@@ -50,11 +50,12 @@ def adopt_recovered(user: User, execution_id: UUID, *, as_branch: bool = False) 
             raise InvalidState(f"only a stopped or failed run can be continued from; this one is {execution.status!r}")
         if execution.revision_id is not None:
             return Adopted(execution, created=False)
-        base = base_context(execution)
+        base = base_of(execution)
         execution.revision = append_turn(
             execution,
-            _messages(execution, base),
-            _model_context(execution, base),
+            _messages(execution, base.context),
+            _model_context(execution, base.context),
+            base=base.state,
             usage=execution.usage,
             outcome=execution.outcome,
             now=timezone.now(),

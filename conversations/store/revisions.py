@@ -21,6 +21,7 @@ from conversations.attachments import attach
 from conversations.exceptions import ConversationConflict, ConversationNotFound, RevisionNotFound
 from conversations.models import LIVE, Conversation, Execution, Revision, RevisionKind, User
 from conversations.search import index_messages
+from conversations.store.chains import KnownState, stored_rest, stored_state
 from conversations.store.conversations import owned_conversation
 
 BUSY = "another answer is being written in this conversation"
@@ -57,6 +58,7 @@ def append_revision(
     known: int | None,
     exact: bool = False,
     keyframe: bool = False,
+    base: KnownState | None = None,
     usage: dict[str, Any] | None = None,
     outcome: dict[str, Any] | None = None,
     now: datetime | None = None,
@@ -64,14 +66,14 @@ def append_revision(
     """Add a revision below `parent_id` and make it the head; part of a transaction.
 
     `known` is the version that the caller has seen: the head must not have moved since, and with `exact` nothing may
-    have changed. The `conversation` carries the new version. Raises `ConversationConflict`, `ConversationNotFound` and
-    `AttachmentNotFound`.
+    have changed. `base` is the parent's model state, from a caller that has read it: a state that has grown is stored
+    as a change to it. The `conversation` carries the new version. Raises `ConversationConflict`, `ConversationNotFound`
+    and `AttachmentNotFound`.
     """
     now = now or timezone.now()
     version = advance(conversation, known, exact=exact, head=True, now=now)
     attach(conversation, messages)
-    context = model_context.to_wire()
-    state = context.pop("modelState")
+    below = base is not None and base.revision_id == parent_id and not keyframe
     revision = Revision.objects.create(
         conversation_id=conversation.pk,
         number=version,
@@ -79,8 +81,8 @@ def append_revision(
         kind=kind,
         keyframe=keyframe,
         context=[message.to_wire() for message in messages],
-        model_state=state,
-        model_context=context,
+        model_state=stored_state(model_context.model_state, base if below else None),
+        model_context=stored_rest(model_context),
         usage=usage,
         outcome=outcome,
     )

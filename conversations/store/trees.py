@@ -18,6 +18,7 @@ from agent.runtime.messages import AgentMessage, ModelContext
 from conversations.attachments import attach
 from conversations.models import Conversation, Revision, RevisionKind, User
 from conversations.search import index_revisions, index_title
+from conversations.store.chains import KnownState, StateTrail, is_change, known_state, stored_rest, stored_state
 from conversations.store.contexts import NOTHING, load_path
 from conversations.store.conversations import owned_conversation
 from conversations.store.integrity import stored_messages, stored_model_context
@@ -30,7 +31,8 @@ BATCH = 200
 class Node:
     """A revision to be planted; `parent` is the place of an earlier node, or the public id of a revision that exists.
 
-    `number` None takes the next one, and so does one that the conversation has given already.
+    `number` None takes the next one, and so does one that the conversation has given already. `state_change` is a
+    stored model state that is copied as it is, together with all that it builds on, in the place of the context's.
     """
 
     parent: int | UUID | None
@@ -38,6 +40,7 @@ class Node:
     model_context: ModelContext = NOTHING
     kind: RevisionKind = RevisionKind.IMPORT
     keyframe: bool = False
+    state_change: dict[str, Any] | None = None
     label: str = ""
     number: int | None = None
     public_id: UUID = field(default_factory=uuid7)
@@ -83,8 +86,11 @@ def graft(conversation: Conversation, nodes: Sequence[Node]) -> list[Revision]:
     given = set(conversation.revisions.values_list("number", flat=True))
     highest = max([conversation.version, *given])
     rows: list[Revision] = []
+    states: list[KnownState | None] = []
     for pk, node in zip(_keys(len(nodes)), nodes, strict=True):
-        context = node.model_context.to_wire()
+        state = node.model_context.model_state
+        base = states[node.parent] if isinstance(node.parent, int) and node.parent < len(states) else None
+        stored = node.state_change or stored_state(state, None if node.keyframe else base)
         number = highest + 1 if node.number is None or node.number in given else node.number
         given.add(number)
         highest = max(highest, number)
@@ -97,14 +103,15 @@ def graft(conversation: Conversation, nodes: Sequence[Node]) -> list[Revision]:
             kind=node.kind,
             keyframe=node.keyframe,
             label=node.label,
-            model_state=context.pop("modelState"),
-            model_context=context,
+            model_state=stored,
+            model_context=stored_rest(node.model_context),
             context=[message.to_wire() for message in node.messages],
             usage=node.usage,
             outcome=node.outcome,
             created_at=node.created_at,
         )
         rows.append(row)
+        states.append(known_state(pk, number, state, stored))
     Revision.objects.bulk_create(rows, batch_size=BATCH)
     index_revisions(conversation, rows)
     if highest > conversation.version:
@@ -129,15 +136,19 @@ def fork(
             rows = rows.filter(pk__in=[step.pk for step in load_path(source, tip).steps])
         nodes: list[Node] = []
         places: dict[int, int] = {}
+        trail = StateTrail()
         for row in rows.iterator(BATCH):
             places[row.pk] = len(nodes)
+            trail.check(row.pk, row.parent_id, row.number, row.keyframe, row.model_state)
+            change = row.model_state if is_change(row.model_state) else None
             nodes.append(
                 Node(
                     places.get(row.parent_id) if row.parent_id is not None else None,
                     stored_messages(row.context, row.number),
-                    stored_model_context(row.model_state, row.model_context, row.number),
+                    stored_model_context(None if change else row.model_state, row.model_context, row.number),
                     RevisionKind(row.kind),
                     row.keyframe,
+                    change,
                     row.label,
                     row.number,
                     usage=row.usage,

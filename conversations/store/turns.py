@@ -26,6 +26,7 @@ from conversations.exceptions import ConversationConflict, ConversationNotFound
 from conversations.models import LIVE, Conversation, Execution, ExecutionStatus, Revision, RevisionKind, User
 from conversations.search import index_title
 from conversations.store.branching import Branch, Place, kept_messages, place_of
+from conversations.store.chains import KnownState
 from conversations.store.conversations import owned_conversation, usable_agent
 from conversations.store.executions import move
 from conversations.store.keys import check_key, use_key
@@ -172,10 +173,12 @@ def save_turn(
     outcome: Outcome,
     usage: Usage | None = None,
     *,
+    base: KnownState | None = None,
     last_seq: int = 0,
 ) -> Revision:
     """Save what a completed run added (its input first) as the next revision, and end the execution.
 
+    `base` is the model state that the run began with, see `append_revision`.
     All of it is one transaction. Raises `ConversationConflict` when the head has moved since the run began,
     `ExecutionLost` when the execution is no longer this process's or has ended, `ConversationNotFound` when the
     conversation was deleted. The `conversation` of the returned revision carries the new version.
@@ -186,6 +189,7 @@ def save_turn(
             execution,
             messages,
             model_context,
+            base=base,
             usage=usage.to_wire() if usage else None,
             outcome=outcome.to_wire(),
             now=now,
@@ -210,6 +214,7 @@ def append_turn(
     messages: Sequence[AgentMessage],
     model_context: ModelContext,
     *,
+    base: KnownState | None,
     usage: dict[str, Any] | None,
     outcome: dict[str, Any] | None,
     now: datetime,
@@ -229,6 +234,7 @@ def append_turn(
         parent_id=execution.base_id,
         known=None if anywhere else execution.base_version,
         keyframe=execution.beside is not None and execution.beside.keyframe,
+        base=base,
         usage=usage,
         outcome=outcome,
         now=now,

@@ -1,5 +1,7 @@
 """What a long conversation costs: saving its turns, room on disk, loading it, listing many.
 
+Its model state grows with every turn, as those of our adapters do.
+
 `python -m tests.benchmarks.history URL SIZE` prints the measurements as JSON. Saves of a long conversation and of a
 fresh one are interleaved, commits included.
 """
@@ -17,11 +19,14 @@ from tests.benchmarks.databases import DATABASES, measured, migrated, servers
 from tests.benchmarks.figures import Figure, Limit, figure
 
 if TYPE_CHECKING:
+    from agent.runtime.messages import ModelState
     from conversations.models import Conversation, User
 
 LENGTHS = (100, 1_000, 5_000)
 LISTED = 10_000
 SAVES = 40
+PLANTED = 100  # revisions at a time, each with its whole state in memory
+SIGNATURE = "c2lnbmVk" * 40
 GROWTH = 400
 FLAT = Limit("ratio", 1.3)
 CONSTANT = Limit("ratio", 1.1)
@@ -69,39 +74,67 @@ def main(url: str, size: float) -> None:
 
 
 def _measured(size: float) -> dict[str, Any]:
+    from agent.runtime.messages import ModelContext
     from conversations import store
-    from tests.conversations.store.writing import said, state, turn
+    from tests.conversations.store.writing import said, turn
     from tests.factories import AgentProfileFactory, UserFactory
 
     agent, user = AgentProfileFactory(slug="demo"), UserFactory()
 
     def grown(length: int) -> Conversation:
         texts = ("A question of usual length. " * 20, "An answer that is somewhat longer. " * 30)
-        nodes = [
-            store.Node(at - 1 if at else None, (said(texts[0]), said(texts[1], "assistant")), state(at))
-            for at in range(max(1, round(length * size)))
-        ]
-        return store.plant_tree(user, agent, nodes)
+        conversation = store.plant_tree(user, agent, [])
+        state, last = None, None
+        nodes: list[store.Node] = []
+        for at in range(count := max(1, round(length * size))):
+            state = _more(state)
+            messages = (said(texts[0]), said(texts[1], "assistant"))
+            nodes.append(store.Node(len(nodes) - 1 if nodes else last, messages, ModelContext(model_state=state)))
+            if len(nodes) == PLANTED or at == count - 1:
+                row = store.graft(conversation, nodes)[-1]
+                nodes, last = [], row.public_id
+        store.move_head(conversation, row)
+        return conversation
 
-    def save(conversation: Conversation | None) -> Conversation:
-        return turn(user, "A question of usual length. " * 20, "An answer. " * 100, conversation).conversation
+    def begin(conversation: Conversation) -> tuple[ModelState | None, store.KnownState | None]:
+        """Return what a run has in memory when its turn is saved: the state that it made, and the one before it."""
+        conversation.refresh_from_db()
+        path = store.load_path(conversation, conversation.head)
+        return _more(path.model_context.model_state), path.state
+
+    def save(conversation: Conversation | None, made: Any = (None, None)) -> Conversation:
+        question, answer = "A question of usual length. " * 20, "An answer. " * 100
+        state, base = made
+        context = ModelContext(model_state=state)
+        return turn(user, question, answer, conversation, context=context, base=base).conversation
 
     found: dict[str, Any] = {}
     for length in LENGTHS:
         long = grown(length)
         values, floors = [], []
         for _ in range(max(3, round(SAVES * size))):
-            fresh = save(None)
-            floors.append(_ms(partial(save, fresh)))
-            values.append(_ms(partial(save, long)))
+            fresh = save(None, (_more(None), None))
+            floors.append(_ms(partial(save, fresh, begin(fresh))))
+            values.append(_ms(partial(save, long, begin(long))))
         found[f"save.turn.{length}"] = {"values": values, "floors": floors}
     found[f"disk.turn.{LENGTHS[-1]}"] = {
-        "values": [_growth(partial(save, long), size)],
-        "floors": [_growth(partial(save, fresh), size)],
+        "values": [_growth(lambda: save(long, begin(long)), size)],
+        "floors": [_growth(lambda: save(fresh, begin(fresh)), size)],
     }
     found[f"load.{LENGTHS[-1]}"] = _counted(lambda: store.load_context(long, long.head))
     found[f"list.{LISTED}"] = _listed(user, agent, size)
     return found
+
+
+def _more(state: ModelState | None) -> ModelState | None:
+    """Return the model state after another answer with a tool call and a signed thought, as an adapter makes it."""
+    from agent.providers.state import ProviderState
+    from agent.runtime.ids import message_id
+
+    id = message_id()
+    extras = [{"type": "thinking", "signature": SIGNATURE}]
+    read = ProviderState.read(state, "benchmark/v1", "server/model")
+    return read.plus({f"call_{id}": f"toolu_{id}"}, id, extras).to_model_state("benchmark/v1")
 
 
 def _listed(user: User, agent: Any, size: float) -> dict[str, Any]:

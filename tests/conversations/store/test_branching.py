@@ -50,7 +50,7 @@ def test_an_answer_is_made_again_for_the_same_message_with_the_state_before_it(u
     for asked in (question, message(talk, "a2")):
         execution = begin(user, None, talk, branch=Branch(old.public_id, regenerate=asked.id))
         assert AgentMessage.from_wire(execution.input) == question
-        base = store.base_context(execution)
+        base = store.base_of(execution).context
         assert [each.text for each in base.messages] == ["q1", "a1"]
         assert base.model_context == state("a1")
         revision = store.save_turn(execution, (question, said("again", "assistant")), state("again"), DONE)
@@ -92,7 +92,7 @@ def test_of_a_turn_that_is_cut_in_its_middle_no_model_state_is_known(user: User,
     assert head is not None
     store.append_revision(talk, RevisionKind.TURN, recovered, state("r"), parent_id=head.pk, known=None)
     execution = begin(user, "R3", talk, branch=Branch(edit=recovered[2].id))
-    context = store.base_context(execution)
+    context = store.base_of(execution).context
     assert [each.text for each in context.messages] == ["q1", "a1", "q2", "a2", "r1", "r2"]
     assert context.model_context.model_state is None
     store.save_turn(execution, (said("R3"), said("R4", "assistant")), state("R"), DONE)

@@ -31,11 +31,20 @@ def begin(user: User, text: str | None = "Hello", conversation: Conversation | N
     return store.begin_turn(user=user, message=message, **given).execution
 
 
-def turn(user: User, text: str | None, answer: str, conversation: Conversation | None = None, **given: Any) -> Revision:
-    """Start and save a turn; its model state is the answer."""
+def turn(
+    user: User,
+    text: str | None,
+    answer: str,
+    conversation: Conversation | None = None,
+    *,
+    context: ModelContext | None = None,
+    base: store.KnownState | None = None,
+    **given: Any,
+) -> Revision:
+    """Start and save a turn; its model state is the answer unless there is another `context`."""
     execution = begin(user, text, conversation, **given)
     messages = (AgentMessage.from_wire(execution.input), said(answer, "assistant"))
-    return store.save_turn(execution, messages, state(answer), DONE)
+    return store.save_turn(execution, messages, context or state(answer), DONE, base=base)
 
 
 def texts(conversation: Conversation, tip: Revision | None = None) -> list[str]:
