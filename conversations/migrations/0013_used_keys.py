@@ -24,7 +24,7 @@ def note_starts(apps: Any, schema_editor: Any) -> None:
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("conversations", "0010_share_links"),
+        ("conversations", "0012_search_fill_digest"),
     ]
 
     operations = [
