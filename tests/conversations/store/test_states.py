@@ -223,8 +223,8 @@ def test_an_export_holds_every_state_whole(user: User) -> None:
     exported = [each["modelContext"]["modelState"] for each in file["conversations"][0]["revisions"]]
     names = [[str(at) for at in range(1, number + 1)] for number in range(1, 8)] + [["1", "2", "3", "4", "left"]]
     assert exported == [json.loads(json.dumps(expected(*each))) for each in names]
+    Revision.objects.filter(conversation=row, number=2).update(model_state={"format": "f", "data": 1})
     with pytest.raises(CorruptRevision):
-        Revision.objects.filter(conversation=row, number=2).update(model_state={"format": "f", "data": 1})
         deque(dump([row], strict=True), maxlen=0)
 
 
