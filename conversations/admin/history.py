@@ -26,7 +26,7 @@ from conversations.exceptions import CorruptRevision
 from conversations.models import Conversation, Revision, User
 from conversations.reading import Readings, note_search
 from conversations.search import conversations_of_all
-from conversations.store import load_context, load_path
+from conversations.store import Path, load_path
 
 ROWS_SHOWN = 100
 MESSAGES_SHOWN = 100
@@ -182,7 +182,7 @@ class RevisionAdmin(ReadingAdmin):
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
         row: Revision = kwargs["obj"]
         try:
-            said = load_context(row.conversation, row).messages
+            said = _path(row).context.messages
             pages = Paginator(said, MESSAGES_SHOWN)
             context["thread"] = page = pages.get_page(request.GET.get("messages", pages.num_pages))
             context["thread_html"] = readable_messages(page.object_list)
@@ -218,8 +218,16 @@ class RevisionAdmin(ReadingAdmin):
             return f"It cannot be read: {error.message}."
 
 
+def _path(row: Revision) -> Path:
+    """Return the way to a revision, which is read once for a page."""
+    if "par_path" not in row.__dict__:
+        row.__dict__["par_path"] = load_path(row.conversation, row)
+    found: Path = row.__dict__["par_path"]
+    return found
+
+
 def _whole_state(row: Revision) -> Any:
-    state = load_path(row.conversation, row).model_context.model_state
+    state = _path(row).model_context.model_state
     return None if state is None else state.to_wire()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from copy import deepcopy
 from typing import Any
 
@@ -20,6 +21,7 @@ from conversations import store
 from conversations.checking import Tally, check_conversation
 from conversations.exceptions import CorruptRevision
 from conversations.models import Conversation, Revision, User
+from conversations.moving.dump import dump
 from conversations.store.branching import Branch
 from conversations.store.spelling import canonical
 from conversations.store.states import change_between, changed, larger_than
@@ -210,6 +212,20 @@ def test_a_fork_has_the_same_states_in_as_much_room(user: User) -> None:
         assert damages(copy) == []
         later = answered(user, "later", copy)
         assert state_at(copy, later.number) == expected(*map(str, range(1, 10)), "later")
+
+
+def test_an_export_holds_every_state_whole(user: User) -> None:
+    row = talked(user, 7)
+    answered(user, "left", row, branch=Branch(revision_id=revision(row, 4).public_id))
+    file = json.loads(
+        b"".join(dump([Conversation.objects.select_related("head", "agent").get(pk=row.pk)], strict=True))
+    )
+    exported = [each["modelContext"]["modelState"] for each in file["conversations"][0]["revisions"]]
+    names = [[str(at) for at in range(1, number + 1)] for number in range(1, 8)] + [["1", "2", "3", "4", "left"]]
+    assert exported == [json.loads(json.dumps(expected(*each))) for each in names]
+    Revision.objects.filter(conversation=row, number=2).update(model_state={"format": "f", "data": 1})
+    with pytest.raises(CorruptRevision):
+        deque(dump([row], strict=True), maxlen=0)
 
 
 def test_planted_revisions_build_on_one_another(user: User) -> None:
