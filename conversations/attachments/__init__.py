@@ -12,7 +12,7 @@ from conversations.attachments.keeping import (
     prune_attachments,
     release,
 )
-from conversations.attachments.reading import ReadFile, read_file
+from conversations.attachments.reading import ReadFile, digest_of, named, read_file
 from conversations.attachments.references import (
     QuotedFile,
     block_of,
@@ -34,9 +34,11 @@ __all__ = [
     "copied_messages",
     "copy_for",
     "delete_attachment",
+    "digest_of",
     "files_in",
     "id_at",
     "keep",
+    "named",
     "open_bytes",
     "owned_attachment",
     "owned_attachments",
