@@ -10,7 +10,7 @@ from conversations.attachments.keeping import (
     prune_attachments,
     release,
 )
-from conversations.attachments.reading import ReadFile, read_file
+from conversations.attachments.reading import ReadFile, digest_of, named, read_file
 from conversations.attachments.references import (
     QuotedFile,
     block_of,
@@ -30,9 +30,11 @@ __all__ = [
     "attach",
     "block_of",
     "delete_attachment",
+    "digest_of",
     "files_in",
     "id_at",
     "keep",
+    "named",
     "open_bytes",
     "owned_attachment",
     "owned_attachments",

@@ -13,7 +13,7 @@ import json
 import subprocess
 import sys
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from PIL import Image, ImageOps
@@ -31,6 +31,14 @@ SMALLER = 2576  # pixels of a side; no model looks closer
 
 _FORMATS = {"image/png": "PNG", "image/jpeg": "JPEG", "image/gif": "GIF", "image/webp": "WEBP"}
 ENDINGS = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}
+_NAMES = {  # of what has none
+    "image/png": "picture.png",
+    "image/jpeg": "picture.jpg",
+    "image/gif": "picture.gif",
+    "image/webp": "picture.webp",
+    "application/pdf": "document.pdf",
+    "text/plain": "text.txt",
+}
 _TEXT_CONTROLS = frozenset("\t\n\r\f\x0b\x1b")
 
 
@@ -60,16 +68,21 @@ def read_file(data: bytes, name: str) -> ReadFile:
     """Return what is in a file; takes seconds at worst. Raises `UnfitAttachment`."""
     if not data:
         raise UnfitAttachment("it is empty")
-    sent = _digest(data)
+    sent = digest_of(data)
     if (seen := look(data)) is not None:
         return _picture(data, sent, name, *seen)
     if data.lstrip()[:5] == b"%PDF-":
         pages, text = _pdf(data)
-        return ReadFile(clean_name(name, "document.pdf"), "application/pdf", data, sent, sent, pages=pages, text=text)
-    return ReadFile(clean_name(name, "text.txt"), "text/plain", data, sent, sent, text=_text(data))
+        return named(ReadFile("", "application/pdf", data, sent, sent, pages=pages, text=text), name)
+    return named(ReadFile("", "text/plain", data, sent, sent, text=_text(data)), name)
 
 
-def _digest(data: bytes) -> str:
+def named(file: ReadFile, name: str) -> ReadFile:
+    """Return a file that was read under a name of its own."""
+    return replace(file, name=clean_name(name, _NAMES[file.media_type]))
+
+
+def digest_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
@@ -89,6 +102,7 @@ def _picture(data: bytes, sent: str, name: str, media_type: str, size: tuple[int
         raise UnfitAttachment("the picture is damaged") from error
     name = clean_name(name, f"picture.{ENDINGS[media_type]}")
     return ReadFile(name, media_type, data, _digest(data), sent, *size)
+    return named(ReadFile("", media_type, data, digest_of(data), sent, *size), name)
 
 
 def _check_pixels(width: int, height: int) -> None:

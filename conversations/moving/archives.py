@@ -12,6 +12,7 @@ from typing import IO, Any
 from conversations.exceptions import ImportInvalid
 
 MOST_ENTRIES = 50_000
+MOST_READ = 100  # files of conversations; each keeps a descriptor while it is imported
 UNPACKED = 4  # times the largest file: how large what is unpacked may be
 
 _PIECE = 1024 * 1024
@@ -82,6 +83,8 @@ def unpack(file: IO[bytes], largest: int) -> Iterator[tuple[str, Iterator[bytes]
         )
         if not found:
             raise ImportInvalid("zip", "there is no conversations.json in this archive")
+        if len(found) > MOST_READ:
+            raise ImportInvalid("zip", f"more than {MOST_READ} files of conversations in one archive")
         room = [largest]
         for info in found:
             if info.flag_bits & 1 or info.compress_type not in _METHODS:

@@ -25,7 +25,9 @@ LEFT_OUT = frozenset(
     {"user_editable_context", "model_editable_context", "reasoning_recap", "tether_quote", "system_error"}
 )
 
-_CITATION = re.compile("\ue200[^\ue201]{0,1000}\ue201")
+MOST_SHOWN = 4_000  # characters that stand in the place of one mark; more is no link
+
+_CITATION = re.compile("\ue200[^\ue200\ue201]{0,1000}+\ue201")  # none in another: no character is looked at twice
 _PROGRAM = "python"
 _DOCUMENT = "canmore.create_textdoc"
 
@@ -153,14 +155,30 @@ def _language(content: Reader) -> str:
 
 
 def _cited(text: str, message: Reader) -> str:
-    """Return a text in which marks that only ChatGPT can read are links, or gone."""
+    """Return a text in which marks that only ChatGPT can read are links, or gone.
+
+    What was put in is not looked at again, and all of it is no longer than the text and the links that came.
+    """
     if "\ue200" not in text:
         return text
+    links: dict[str, str] = {}
+    room = len(text)
     for reference in message.object("metadata").objects("content_references"):
         mark, shown = reference.text("matched_text"), reference.value.get("alt")
-        if mark.startswith("\ue200"):
-            text = text.replace(mark, clean_text(shown) if isinstance(shown, str) else "")
-    return _CITATION.sub("", text)
+        if _CITATION.fullmatch(mark):
+            link = clean_text(shown) if isinstance(shown, str) and len(shown) <= MOST_SHOWN else ""
+            links.setdefault(mark, link)
+            room += len(link)
+
+    def linked(found: re.Match[str]) -> str:
+        nonlocal room
+        link = links.get(found[0], "")
+        if len(link) > room:
+            return ""
+        room -= len(link)
+        return link
+
+    return _CITATION.sub(linked, text)
 
 
 def _one_line(name: str) -> str:

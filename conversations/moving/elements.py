@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from mmap import mmap
 from typing import Any, TypeAlias
 
@@ -18,9 +18,9 @@ import orjson
 from agent.runtime.values import MAX_DEPTH, read_json
 from conversations.exceptions import ImportInvalid
 
-MOST_CONVERSATIONS = 20_000
+MOST_CONVERSATIONS = 20_000  # of an import, as many files as it may have
 MOST_PARTS = 1_000_000  # of one conversation
-MOST_BRACKETS = 5_000_000  # of a file
+MOST_BRACKETS = 5_000_000  # of an import
 
 Buffer: TypeAlias = bytes | mmap
 
@@ -58,15 +58,27 @@ class Layout:
     envelope: dict[str, Any] | None
 
 
-def layout_of(data: Buffer, root: str = "$") -> Layout:
-    """Return where the conversations of a JSON file stand; `root` is the place of all of it. Raises `ImportInvalid`."""
+@dataclass(slots=True)
+class Room:
+    """How much more the files of one import may hold."""
+
+    conversations: int = field(default_factory=lambda: MOST_CONVERSATIONS)
+    brackets: int = field(default_factory=lambda: MOST_BRACKETS)
+
+
+def layout_of(data: Buffer, root: str = "$", room: Room | None = None) -> Layout:
+    """Return where the conversations of a JSON file stand; `root` is the place of all of it.
+
+    What they take of the `room` is gone for the next file. Raises `ImportInvalid`.
+    """
+    room = room or Room()
     start = len(_BOM) if data[: len(_BOM)] == _BOM else 0
     opening = data[start : start + 4096].lstrip()[:1]
     if opening == b"[":
-        spans, _, _ = _spans(data, start, root)
+        spans, _, _ = _spans(data, start, root, room)
         return Layout(spans, None)
     if opening == b"{":
-        found = _listed(data, start, root)
+        found = _listed(data, start, root, room)
         if found is None:
             return Layout((Span(root, start, len(data)),), None)
         spans, inner, end = found
@@ -80,24 +92,26 @@ def elements(data: Buffer, layout: Layout) -> Iterator[Element]:
         yield Element(span.place, _json(data[span.start : span.end], span.place))
 
 
-def _listed(data: Buffer, start: int, root: str) -> tuple[tuple[Span, ...], int, int] | None:
+def _listed(data: Buffer, start: int, root: str, room: Room) -> tuple[tuple[Span, ...], int, int] | None:
     """Return the spans in the list `conversations` of an object, and where the inside of that list begins and ends."""
     depth = 0
-    for at, bracket in _brackets(data, start):
+    for at, bracket in _brackets(data, start, room):
         if bracket == b"[" and depth == 1 and _LIST_OF_OURS.search(data[max(start, at - _BEFORE) : at]):
-            return _spans(data, at, f"{root}.conversations", inside=True)
+            return _spans(data, at, f"{root}.conversations", room, inside=True)
         depth += 1 if bracket in b"[{" else -1
     return None
 
 
-def _spans(data: Buffer, start: int, place: str, *, inside: bool = False) -> tuple[tuple[Span, ...], int, int]:
+def _spans(
+    data: Buffer, start: int, place: str, room: Room, *, inside: bool = False
+) -> tuple[tuple[Span, ...], int, int]:
     """Return the objects of the list that begins at `start`, and where its inside begins and ends.
 
     A list that is not `inside` of something is all that there is.
     """
     spans: list[Span] = []
     depth, begun, inner, gap = 0, 0, 0, 0
-    for at, bracket in _brackets(data, start):
+    for at, bracket in _brackets(data, start, room):
         here = f"{place}[{len(spans)}]"
         if bracket in b"[{":
             depth += 1
@@ -115,7 +129,8 @@ def _spans(data: Buffer, start: int, place: str, *, inside: bool = False) -> tup
         if depth == 1:
             if bracket != b"}":
                 raise ImportInvalid(here, "this is no JSON: a bracket closes what it did not open")
-            if len(spans) == MOST_CONVERSATIONS:
+            room.conversations -= 1
+            if room.conversations < 0:
                 raise ImportInvalid(place, f"more than {MOST_CONVERSATIONS} conversations")
             spans.append(Span(here, begun, at + 1))
             gap = at + 1
@@ -133,12 +148,12 @@ def _check_gap(gap: bytes, here: str, *, first: bool) -> None:
         raise ImportInvalid(here, "a list of JSON objects is needed")
 
 
-def _brackets(data: Buffer, start: int) -> Iterator[tuple[int, bytes]]:
+def _brackets(data: Buffer, start: int, room: Room) -> Iterator[tuple[int, bytes]]:
     """Yield the brackets outside of texts; stops where no further bracket can be found."""
-    at, count = start, 0
+    at = start
     while (match := _BRACKET.match(data, at)) is not None:
-        count += 1
-        if count > MOST_BRACKETS:
+        room.brackets -= 1
+        if room.brackets < 0:
             raise ImportInvalid("$", f"JSON of more than {MOST_BRACKETS} lists and objects")
         at = match.end()
         yield at - 1, match[1]

@@ -24,7 +24,7 @@ from conversations.moving.archives import UNPACKED, is_zip, unpack
 from conversations.moving.chatgpt import is_chatgpt, read_chatgpt
 from conversations.moving.claude import is_claude, read_claude
 from conversations.moving.document import Envelope
-from conversations.moving.elements import elements, layout_of
+from conversations.moving.elements import Room, elements, layout_of
 from conversations.moving.faults import first_fault
 from conversations.moving.incoming import Incoming
 from conversations.moving.own import read_own
@@ -57,7 +57,7 @@ def import_file(user: User, file: IO[bytes], *, largest: int, agent: str | None 
     """
     planter = Planter(user, agent)
     with ExitStack() as opened:
-        sources = [_Source(user.pk, each, root, opened) for each, root in _files(file, largest, opened)]
+        sources = list(_sources(user.pk, file, largest, opened))
         empty = dropped = 0
         for source in sources:
             for incoming in source.conversations():
@@ -104,27 +104,28 @@ def _groups(conversations: Iterator[Incoming]) -> Iterator[list[Incoming]]:
         yield group
 
 
-def _files(file: IO[bytes], largest: int, opened: ExitStack) -> Iterator[tuple[IO[bytes], str]]:
-    """Yield the JSON files in a file, and the place of what is in them."""
+def _sources(owner: int, file: IO[bytes], largest: int, opened: ExitStack) -> Iterator[_Source]:
+    """Yield the JSON files in a file; each keeps one descriptor until `opened` is closed."""
+    room = Room()
     if not is_zip(file):
-        yield file, "$"
+        yield _Source(owner, file, "$", opened, room)
         return
     for name, content in unpack(file, largest * UNPACKED):
-        member = opened.enter_context(TemporaryFile())  # noqa: SIM115
-        member.writelines(content)
-        yield member, f"{name}: $"
+        with TemporaryFile() as member:
+            member.writelines(content)
+            yield _Source(owner, member, f"{name}: $", opened, room)
 
 
 class _Source:
     """A JSON file whose conversations can be read more than once."""
 
-    def __init__(self, owner: int, file: IO[bytes], root: str, opened: ExitStack) -> None:
+    def __init__(self, owner: int, file: IO[bytes], root: str, opened: ExitStack, room: Room) -> None:
         file.flush()
         if not file.seek(0, 2):
             raise ImportInvalid(root, "the file is empty")
         self._owner = owner
         self._data = opened.enter_context(mmap(file.fileno(), 0, access=ACCESS_READ))
-        self._layout = layout_of(self._data, root)
+        self._layout = layout_of(self._data, root, room)
         self._ours = isinstance(self._layout.envelope, Mapping) and "format" in self._layout.envelope
         if self._ours:
             try:

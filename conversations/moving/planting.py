@@ -57,7 +57,7 @@ class Planter:
     def prepare(self, incoming: Incoming) -> None:
         """Do what needs no transaction."""
         if incoming.attachments and self._brings_news(incoming):
-            self._enclosures.write(incoming.attachments)
+            self._enclosures.write(incoming.attachments, _messages(incoming.nodes))
 
     def plant(self, incoming: Incoming) -> Planted:
         """Make a conversation, or add to the one that it became before what is new; part of a transaction.

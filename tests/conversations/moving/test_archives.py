@@ -12,13 +12,14 @@ import pytest
 
 from conversations.exceptions import ImportInvalid
 from conversations.models import Conversation, User
-from conversations.moving import archives
+from conversations.moving import archives, elements
 from tests.conversations.moving.files import chatgpt, taken, zipped
 from tests.factories import AgentProfileFactory, UserFactory
 
 pytestmark = pytest.mark.django_db
 
 GOOD = json.dumps([chatgpt({"u": (None, "user", "Hi")})]).encode()
+BRACKETS = sum(GOOD.count(each) for each in (b"[", b"]", b"{", b"}"))
 
 
 @pytest.fixture
@@ -46,6 +47,23 @@ def test_a_bomb_is_not_unpacked(user: User) -> None:
 def test_many_parts_are_counted_together(user: User) -> None:
     parts = {f"conversations-{at}": b"[" + b" " * 1_000_000 + b"]" for at in range(5)}
     assert "too large" in refused(user, zipped(**parts))
+
+
+def test_only_so_many_files_are_opened(user: User) -> None:
+    """Each keeps a descriptor, and those are everybody's."""
+    parts = {f"{at}/conversations": b"[]" for at in range(archives.MOST_READ)}
+    assert taken(user, zipped(**parts)).created == 0
+    assert "more than 100 files of conversations" in refused(user, zipped(**parts, conversations=GOOD))
+
+
+@pytest.mark.parametrize(("limit", "most"), [("MOST_CONVERSATIONS", 2), ("MOST_BRACKETS", 2 * BRACKETS)])
+def test_what_one_file_may_hold_is_what_all_of_them_may(
+    user: User, monkeypatch: pytest.MonkeyPatch, limit: str, most: int
+) -> None:
+    monkeypatch.setattr(elements, limit, most)
+    parts = {f"conversations-{at}": GOOD for at in range(3)}
+    assert f"more than {most}" in refused(user, zipped(**parts))
+    assert taken(user, zipped(**dict.fromkeys([*parts][:2], GOOD))).unchanged == 1
 
 
 def test_a_false_size_is_not_believed(user: User) -> None:

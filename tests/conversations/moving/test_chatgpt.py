@@ -246,6 +246,46 @@ def test_one_rule_says_what_is_kept(user: User, role: str, message: dict[str, An
     assert all(each.role != "system" for each in load_context(row, row.head).messages)
 
 
+MARK = "\ue200cite\ue202turn0search0\ue201"
+LINK = "([here](https://example.org))"
+
+
+def cited(user: User, parts: str, *references: tuple[str, str], id: str = "c-1") -> str:
+    """Return what becomes of a text with these marks and the links for them."""
+    found = [{"matched_text": mark, "alt": alt} for mark, alt in references]
+    content = {"content_type": "text", "parts": [parts]}
+    message = said(content, metadata={"content_references": found})
+    row = imported(user, chatgpt({"u": (None, "user", "Go"), "a": ("u", "assistant", message)}, id=id))
+    return text(row)[-1].removeprefix("assistant: ")
+
+
+def test_only_a_whole_mark_becomes_a_link(user: User) -> None:
+    """Forty references that each doubled the text would fill every memory."""
+    assert cited(user, "a \ue200 b", *[("\ue200", "\ue200\ue200")] * 60) == "a \ue200 b"
+    assert cited(user, f"a {MARK}", (MARK, LINK + MARK), (MARK, "later"), id="c-2") == f"a {LINK}{MARK}"
+
+
+def test_links_are_no_longer_than_what_came(user: User) -> None:
+    """Otherwise a mark of seven bytes would stand for thousands, a hundred thousand times."""
+    mark = "\ue200x\ue201"
+    assert cited(user, f"a {mark * 3} b", (mark, LINK), (mark, LINK)) == f"a {LINK * 2} b"
+    assert cited(user, f"a {mark} b", (mark, "x" * 4_001), id="c-2") == "a  b"
+    assert len(cited(user, "a" + mark * 100_000, (mark, "x" * 4_000), id="c-3")) <= 2 * 300_001 + 4_000
+
+
+def test_many_links_in_a_long_text_are_put_in_at_once(user: User) -> None:
+    """Once for each reference, the text would be copied sixty thousand times."""
+    marks = [f"\ue200{at}\ue201" for at in range(60_000)]
+    shown = cited(user, "".join(marks), *((mark, f"({at})") for at, mark in enumerate(marks)))
+    assert shown == "".join(f"({at})" for at in range(60_000))
+
+
+def test_marks_that_do_not_end_are_text(user: User) -> None:
+    """Looked for from each beginning to the end of the text, they would take minutes."""
+    open_marks = "\ue200" * 4_000_000
+    assert cited(user, open_marks + MARK, (MARK, LINK)) == open_marks + LINK
+
+
 def test_thoughts_are_reasoning(user: User) -> None:
     thoughts = {"content_type": "thoughts", "thoughts": [{"summary": "Weighing", "content": "This or that."}]}
     nodes = {"u": (None, "user", "Go"), "t": ("u", "assistant", said(thoughts)), "a": ("t", "assistant", "That.")}

@@ -13,12 +13,13 @@ from typing import Any
 import orjson
 import pytest
 
+from agent.providers.images import MAX_SIDE
 from agent.runtime.messages import AgentMessage
-from conversations.attachments import block_of, keep, open_bytes, picture_of, read_file
+from conversations.attachments import ReadFile, block_of, keep, open_bytes, picture_of, read_file
 from conversations.attachments.storage import place_of, remove, storage
 from conversations.exceptions import ImportInvalid
 from conversations.models import Attachment, Conversation, User
-from conversations.moving import Form, export_all, export_one
+from conversations.moving import Form, enclosures, export_all, export_one
 from conversations.store import load_context, trees
 from tests.conversations.attachments.files import pdf, picture, stored_in
 from tests.conversations.moving.files import taken
@@ -190,3 +191,85 @@ def test_the_storage_holds_one_copy_for_both(conversation: Conversation) -> None
     assert len(digests) == 3
     assert all(storage().exists(place_of(digest)) for digest in digests)
     assert picture_of(load_context(conversation, conversation.head).messages[0].blocks[0]) is not None
+
+
+def with_files(conversation: Conversation, *files: tuple[str, bytes]) -> dict[str, Any]:
+    """Return an export with these pictures and PDFs instead of its own; its message shows and quotes them."""
+    file = written(conversation)
+    file["conversations"][0]["attachments"], blocks = [], []
+    for at, (name, data) in enumerate(files):
+        id = f"00000000-0000-4000-8000-{at:012}"
+        enclosed = {"attachmentId": id, "name": name, "mediaType": "", "data": b64encode(data).decode()}
+        file["conversations"][0]["attachments"].append(enclosed)
+        quoted = f'<attachment id="{id}" name="{name}" type="application/pdf" pages="1">\nx\n</attachment>'
+        shown = {"type": "image", "source": {"type": "url", "url": f"attachment:{id}"}}
+        blocks.append({"type": "text", "text": quoted} if name.endswith("pdf") else shown)
+    file["conversations"][0]["revisions"][0]["messages"][0]["blocks"] = blocks
+    return file
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the files that are read, as often as they are."""
+    names: list[str] = []
+
+    def reading(data: bytes, name: str) -> ReadFile:
+        names.append(name)
+        return read_file(data, name)
+
+    monkeypatch.setattr(enclosures, "read_file", reading)
+    return names
+
+
+def test_a_file_that_no_message_mentions_is_not_read(conversation: Conversation, read: list[str]) -> None:
+    file = written(conversation)
+    file["conversations"][0]["revisions"][0]["messages"][0]["blocks"].pop(0)
+    attachment(file).update(data=b64encode(b"\x7fELF\0\0").decode())
+    assert files_of(imported(UserFactory(), file)).keys() == {"report.pdf", "notes.txt"}
+    assert read == ["report.pdf", "notes.txt"]
+
+
+def test_the_same_content_is_read_once(conversation: Conversation, read: list[str]) -> None:
+    """Whatever it is called, and also if it is made smaller."""
+    large, small = picture(MAX_SIDE + 1, 20), picture()
+    file = with_files(conversation, ("a.png", large), ("b.png", large), ("c.png", small), (" ", small))
+    copies = files_of(imported(UserFactory(), file))
+    assert read == ["a.png", "c.png"]
+    assert copies.keys() == {"a.png", "b.png", "c.png", "picture.png"}
+    assert copies["a.png"] == copies["b.png"] != large
+    assert copies["c.png"] == copies["picture.png"] == small
+
+
+PICTURES = [(f"{at}.png", picture(40, 30 + at)) for at in range(3)]
+PDFS = [(f"{at}.pdf", pdf(*["A page"] * 3, f"Page {at}")) for at in range(3)]
+LONG = [(f"{at}.pdf", pdf(f"Word {at}", repeat=2_000)) for at in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("limit", "most", "files", "what"),
+    [
+        ("MOST_PIXELS", 40 * 61, PICTURES, "pictures up to it have more than 2,440 pixels"),
+        ("MOST_PAGES", 20, PDFS, "PDFs up to it have more than 20 pages"),
+        ("MOST_PAGES", 8, PDFS, "PDFs up to it have more than 8 pages"),
+        ("MOST_PAGES", 8, LONG, "PDFs up to it have more than 8 pages"),
+    ],
+    ids=["pictures", "PDFs", "pages", "characters"],
+)
+def test_all_files_of_an_import_are_bounded(
+    conversation: Conversation,
+    monkeypatch: pytest.MonkeyPatch,
+    read: list[str],
+    limit: str,
+    most: int,
+    files: list[tuple[str, bytes]],
+    what: str,
+) -> None:
+    monkeypatch.setattr(enclosures, limit, most)
+    if most == 8:
+        monkeypatch.setattr(enclosures, "LEAST_PAGES", 1)
+    with pytest.raises(ImportInvalid, match=what) as refused:
+        taken(UserFactory(), json.dumps(with_files(conversation, *files)).encode())
+    assert refused.value.place == "$.conversations[0].attachments[2]"
+    assert read == [name for name, _ in (files[:2] if limit == "MOST_PIXELS" else files)]
+    copy = imported(UserFactory(), with_files(conversation, *files[:2], *files[:1]))
+    assert sorted(files_of(copy)) == sorted(name for name, _ in files[:2])
