@@ -65,6 +65,11 @@ def block_starts(source: str, cells: int) -> list[int]:
     return [token.map[0] for token in tokens if token.level == 0 and token.map and token.nesting >= 0]
 
 
+def cells_in(env: EnvType) -> int:
+    """Return how many table cells the parts of a text have so far."""
+    return int(env.get("cells", 0))
+
+
 def as_written(text: str) -> str:
     """Return the HTML that shows a text as it is."""
     return f'<pre class="as-written" tabindex="0">{escape(text)}</pre>\n'
@@ -128,7 +133,7 @@ def _limited_table(state: StateBlock, start: int, end: int, silent: bool) -> boo
     if not table(state, start, end, True):
         return False
     rule = state.src[state.bMarks[start + 1] : state.eMarks[start + 1]]
-    columns, before = sum(map(bool, map(str.strip, rule.split("|")))), state.env.get("cells", 0)
+    columns, before = sum(map(bool, map(str.strip, rule.split("|")))), cells_in(state.env)
     if silent or before + columns > CELL_LIMIT:
         return before + columns <= CELL_LIMIT
     state.env["table"] = start, columns
@@ -142,9 +147,9 @@ def _ends_table(state: StateBlock, line: int, end: int, silent: bool) -> bool:
     if state.parentType != "table":
         return False
     start, columns = state.env["table"]
-    cells = columns * (line - start)
+    cells: int = columns * (line - start)
     written: int = state.eMarks[line] - state.bMarks[start]
-    return cells > written or state.env.get("cells", 0) + cells > CELL_LIMIT
+    return cells > written or cells_in(state.env) + cells > CELL_LIMIT
 
 
 def _table(self: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: EnvType) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from django.utils.safestring import SafeString, mark_safe
 
-from conversations.markdown import as_written, block_starts, html_of
+from conversations.markdown import as_written, block_starts, cells_in, html_of
 
 MARKDOWN_LIMIT = 200_000
 LONG_TAIL = 8_000
@@ -129,7 +129,7 @@ class BlockStream:
     def _close_blocks(self) -> None:
         """Close every top-level block but the last one, which may still grow."""
         whole = self._open[: self._open.rfind("\n") + 1]  # a line still being written may become anything
-        starts = block_starts(whole, self._cells())
+        starts = block_starts(whole, cells_in(self._env))
         long = len(self._open) > LONG_TAIL
         self._parse_at = len(self._open) * 5 // 4 if long else 0  # never quadratic
         if len(starts) > 1:
@@ -139,7 +139,7 @@ class BlockStream:
             self._open, self._parse_at, self._show_at = "\n".join(lines[starts[-1] :]), 0, 0
 
     def _close(self, source: str) -> None:
-        cells = self._cells()
+        cells = cells_in(self._env)
         html = html_of(source, self._env)
         self._closed.append(_Closed(source, html, self._references(), cells))
         self._shown = ""
@@ -166,9 +166,6 @@ class BlockStream:
 
     def _references(self) -> int:
         return len(self._env.get("references", ()))
-
-    def _cells(self) -> int:
-        return int(self._env.get("cells", 0))
 
     def _renewed(self, block: _Closed) -> bool:
         """Render `block` again if a link reference came after it; tell whether that changed it."""
