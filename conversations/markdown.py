@@ -14,6 +14,7 @@ import nh3
 from django.utils.html import escape
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
+from markdown_it.rules_block import StateBlock, table
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
@@ -27,6 +28,7 @@ logger = logging.getLogger("conversations.rendering")
 
 HIGHLIGHT_LIMIT = 4_000  # some lexers are quadratic
 TASK_LIMIT = 200  # so is the plugin for task lists
+CELL_LIMIT = 5_000  # of all tables of a text: the parser fills up each short row
 
 _TAGS = "p br hr h3 h4 h5 h6 ul ol li blockquote pre code span em strong s a div table thead tbody tr th td"
 _CLEANER = nh3.Cleaner(
@@ -46,7 +48,7 @@ _CLEANER = nh3.Cleaner(
 
 
 def html_of(source: str, env: dict[str, Any], *, draft: bool = False) -> str:
-    """Return the HTML of a Markdown text; `env` keeps the link references, and a `draft` is not coloured."""
+    """Return the HTML of a Markdown text; `env` keeps what later parts need to know, and a `draft` is not coloured."""
     try:
         return _CLEANER.clean(_parser_for(source, draft=draft).render(source, env))
     except Exception:  # a fault in a parser or lexer must cost no page and no turn
@@ -54,13 +56,18 @@ def html_of(source: str, env: dict[str, Any], *, draft: bool = False) -> str:
         return as_written(source)
 
 
-def block_starts(source: str) -> list[int]:
-    """Return the lines on which the top-level blocks of a Markdown text begin, [] if it cannot be read."""
+def block_starts(source: str, cells: int) -> list[int]:
+    """Return the lines on which the top-level blocks begin, after so many table cells; [] if it cannot be read."""
     try:
-        tokens = _parser_for(source, draft=True).parse(source, {})
+        tokens = _parser_for(source, draft=True).parse(source, {"cells": cells})
     except Exception:  # `html_of` tells of it
         return []
     return [token.map[0] for token in tokens if token.level == 0 and token.map and token.nesting >= 0]
+
+
+def cells_in(env: EnvType) -> int:
+    """Return how many table cells the parts of a text have so far."""
+    return int(env.get("cells", 0))
 
 
 def as_written(text: str) -> str:
@@ -121,6 +128,30 @@ def _checkbox(self: RendererHTML, tokens: Sequence[Token], at: int, options: Opt
     return '<span class="task-box">{}</span>'.format("☑" if "checked=" in tokens[at].content else "☐")
 
 
+def _limited_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Read a table whose header still fits in; `env` counts the cells of all tables before."""
+    if not table(state, start, end, True):
+        return False
+    rule = state.src[state.bMarks[start + 1] : state.eMarks[start + 1]]
+    columns, before = sum(map(bool, map(str.strip, rule.split("|")))), cells_in(state.env)
+    if silent or before + columns > CELL_LIMIT:
+        return before + columns <= CELL_LIMIT
+    state.env["table"] = start, columns
+    table(state, start, end, False)
+    state.env["cells"] = before + columns * (state.line - start - 1)
+    return True
+
+
+def _ends_table(state: StateBlock, line: int, end: int, silent: bool) -> bool:
+    """Tell whether a table ends before a row: it has no more cells than characters, all tables no more than allowed."""
+    if state.parentType != "table":
+        return False
+    start, columns = state.env["table"]
+    cells: int = columns * (line - start)
+    written: int = state.eMarks[line] - state.bMarks[start]
+    return cells > written or cells_in(state.env) + cells > CELL_LIMIT
+
+
 def _table(self: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: EnvType) -> str:
     return '<div class="table" tabindex="0"><table>\n' if tokens[at].nesting > 0 else "</table></div>\n"
 
@@ -142,6 +173,8 @@ def _lower_headings(state: StateCore) -> None:
 def _parser(colour: Any, *, tasks: bool = True) -> MarkdownIt:
     options = {"html": False, "highlight": colour, "maxNesting": 20}
     parser = MarkdownIt("commonmark", options).enable(["table", "strikethrough"])
+    parser.block.ruler.at("table", _limited_table, {"alt": ["paragraph", "reference"]})
+    parser.block.ruler.before("table", "ends_table", _ends_table, {"alt": ["blockquote"]})
     if tasks:
         parser.use(tasklists_plugin)
     parser.core.ruler.push("lower_headings", _lower_headings)

@@ -14,7 +14,7 @@ from typing import Any
 
 from django.utils.safestring import SafeString, mark_safe
 
-from conversations.markdown import as_written, block_starts, html_of
+from conversations.markdown import as_written, block_starts, cells_in, html_of
 
 MARKDOWN_LIMIT = 200_000
 LONG_TAIL = 8_000
@@ -39,11 +39,12 @@ class Part:
 
 @dataclass(slots=True)
 class _Closed:
-    """A Markdown block that is finished; `references` counts the link references known when it was rendered."""
+    """A Markdown block that is finished, with what was known then: link references, and table cells before it."""
 
     source: str
     html: str
     references: int
+    cells: int = 0
 
 
 class BlockStream:
@@ -128,7 +129,7 @@ class BlockStream:
     def _close_blocks(self) -> None:
         """Close every top-level block but the last one, which may still grow."""
         whole = self._open[: self._open.rfind("\n") + 1]  # a line still being written may become anything
-        starts = block_starts(whole)
+        starts = block_starts(whole, cells_in(self._env))
         long = len(self._open) > LONG_TAIL
         self._parse_at = len(self._open) * 5 // 4 if long else 0  # never quadratic
         if len(starts) > 1:
@@ -138,8 +139,9 @@ class BlockStream:
             self._open, self._parse_at, self._show_at = "\n".join(lines[starts[-1] :]), 0, 0
 
     def _close(self, source: str) -> None:
+        cells = cells_in(self._env)
         html = html_of(source, self._env)
-        self._closed.append(_Closed(source, html, self._references()))
+        self._closed.append(_Closed(source, html, self._references(), cells))
         self._shown = ""
 
     def _close_rest(self) -> None:
@@ -169,7 +171,7 @@ class BlockStream:
         """Render `block` again if a link reference came after it; tell whether that changed it."""
         if "[" not in block.source or block.references == self._references():
             return False
-        before, block.html = block.html, html_of(block.source, self._env)
+        before, block.html = block.html, html_of(block.source, {**self._env, "cells": block.cells})
         return block.html != before
 
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TypeAlias
 
+from conversations.search.index import MOST_CHARACTERS
 from conversations.search.query import Phrase, Query
-from conversations.search.words import located_words
+from conversations.search.words import folded, located_words
 
 LENGTH = 240
 BEFORE = 60
 SLACK = 20
 
 _STRETCH, _OVERLAP = 4_000, 600
+_MOST_STRETCHES = 8  # that are looked at closely, and have the words but no match
 _SPACE = re.compile(r"\s+")
 
 Place: TypeAlias = tuple[int, int, int]  # where it begins, where it ends, which phrase it is
@@ -34,32 +38,44 @@ def marked(text: str, query: Query) -> tuple[Piece, ...]:
 
 
 def snippet(text: str, query: Query) -> tuple[Piece, ...]:
-    """Return the part of the text around the first match, or its beginning where there is none."""
-    for start in range(0, max(1, len(text)), _STRETCH - _OVERLAP):
-        end = min(len(text), start + _STRETCH)
+    """Return the part of the text around the first match, or its beginning where the stretches looked at have none."""
+    indexed = min(len(text), MOST_CHARACTERS)
+    stretches = ((at, min(indexed, at + _STRETCH)) for at in range(0, indexed, _STRETCH - _OVERLAP))
+    promising = ((start, end) for start, end in stretches if _may_match(text[start:end], query))
+    for start, end in islice(promising, _MOST_STRETCHES):
         places = _whole(_places(text[start:end], query), end - start, first=start == 0, last=end == len(text))
         if places:
             shifted = [(begin + start, stop + start, which) for begin, stop, which in places]
-            best = max(shifted, key=lambda place: (_phrases_after(place[0], shifted), -place[0]))
-            return _cut(text, best[0], shifted)
+            return _cut(text, _best(shifted), shifted)
     return _cut(text, 0, [])
+
+
+def _may_match(text: str, query: Query) -> bool:
+    """Tell whether all words of a phrase are anywhere in a text, be it inside others; cheap."""
+    plain = folded(text)
+    return any(all(word in plain for word in phrase.words) for phrase in query.phrases)
 
 
 def _places(text: str, query: Query) -> list[Place]:
     found = list(located_words(text))
+    words = [word for word, _, _ in found]
+    where = defaultdict[str, list[int]](list)
+    for at, word in enumerate(words):
+        where[word].append(at)
     places = [
         (found[at][1], found[at + len(phrase.words) - 1][2], which)
-        for which, phrase in enumerate(query.phrases)
-        for at in _matches([word for word, _, _ in found], phrase)
+        for which, phrase in enumerate(dict.fromkeys(query.phrases))
+        for at in _matches(words, where, phrase)
     ]
     return sorted(places)
 
 
-def _matches(words: Sequence[str], phrase: Phrase) -> Iterator[int]:
+def _matches(words: Sequence[str], where: Mapping[str, Sequence[int]], phrase: Phrase) -> Iterator[int]:
     *firm, last = phrase.words
     count = len(firm)
-    for at in range(len(words) - count):
-        end = words[at + count]
+    alone = phrase.open_end and not firm
+    for at in range(len(words)) if alone else where.get(phrase.words[0], ()):
+        end = words[at + count] if at + count < len(words) else ""
         if (end.startswith(last) if phrase.open_end else end == last) and list(words[at : at + count]) == firm:
             yield at
 
@@ -69,8 +85,16 @@ def _whole(places: list[Place], length: int, *, first: bool, last: bool) -> list
     return [place for place in places if (first or place[0] > 0) and (last or place[1] < length)]
 
 
-def _phrases_after(begin: int, places: Sequence[Place]) -> int:
-    return len({which for start, end, which in places if begin <= start and end <= begin + LENGTH - BEFORE})
+def _best(places: Sequence[Place]) -> int:
+    """Return where the first of the snippets begins that have the most phrases; the places are in order."""
+    nearest: dict[int, int] = {}  # where each phrase ends next
+    most, best = 0, 0
+    for begin, end, which in reversed(places):
+        nearest[which] = end
+        count = sum(stop <= begin + LENGTH - BEFORE for stop in nearest.values())
+        if count >= most:
+            most, best = count, begin
+    return best
 
 
 def _cut(text: str, at: int, places: Sequence[Place]) -> tuple[Piece, ...]:

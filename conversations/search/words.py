@@ -48,7 +48,7 @@ _CLUSTER = re.compile(
 
 def words(text: str) -> list[str]:
     """Return the words of a text in their order."""
-    return [found[0][:MOST_CHARACTERS_OF_A_WORD] for found in _WORD.finditer(_folded(text))]
+    return [found[0][:MOST_CHARACTERS_OF_A_WORD] for found in _WORD.finditer(folded(text))]
 
 
 def is_character(word: str) -> bool:
@@ -58,24 +58,24 @@ def is_character(word: str) -> bool:
 
 def located_words(text: str) -> Iterator[tuple[str, int, int]]:
     """Yield each word of a text with the place in the text where it begins and the one where it ends."""
-    folded: list[str] = []
+    pieces: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
     for found in _CLUSTER.finditer(text):
         piece, (start, end) = found[0], found.span()
         if piece.isascii():
-            folded.append(piece.lower())
+            pieces.append(piece.lower())
             starts += range(start, end)
             ends += range(start + 1, end + 1)
         else:
-            folded.append(_folded_cluster(piece))
-            starts += [start] * len(folded[-1])
-            ends += [end] * len(folded[-1])
-    for found in _WORD.finditer("".join(folded)):
+            pieces.append(_folded_cluster(piece))
+            starts += [start] * len(pieces[-1])
+            ends += [end] * len(pieces[-1])
+    for found in _WORD.finditer("".join(pieces)):
         yield found[0][:MOST_CHARACTERS_OF_A_WORD], starts[found.start()], ends[found.end() - 1]
 
 
-def _folded(text: str) -> str:
+def folded(text: str) -> str:
     """Return a text without capitals, accents and compatibility forms."""
     if text.isascii():
         return text.lower()
@@ -84,4 +84,4 @@ def _folded(text: str) -> str:
     return unicodedata.normalize("NFC", bare)
 
 
-_folded_cluster = lru_cache(maxsize=10_000)(_folded)
+_folded_cluster = lru_cache(maxsize=10_000)(folded)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conversations.markdown import CELL_LIMIT
 from conversations.rendering import LONG_TAIL, MARKDOWN_LIMIT, BlockStream, Part, render
 
 ALLOWED_TAGS = frozenset(
@@ -255,6 +256,71 @@ def test_a_streamed_text_beyond_the_limit_ends_as_the_whole_text() -> None:
 
     assert len(document) > MARKDOWN_LIMIT + LONG_TAIL
     assert joined(shown) == render(document)
+
+
+def a_table(columns: int, row: str, rows: int) -> str:
+    return "|" + "a|" * columns + "\n|" + "-|" * columns + "\n" + row * rows
+
+
+def cells(html: str) -> int:
+    return html.count("<th") - html.count("<thead") + html.count("<td")
+
+
+def test_a_table_with_short_rows_has_no_more_cells_than_characters() -> None:
+    """The parser would make 65,000 cells of each table, 200,000,000 in all."""
+    document = (a_table(250, "|\n", 264) + "\n") * 3
+    html = render(document * 40)
+
+    assert cells(render(document)) <= len(document)
+    assert cells(html) <= CELL_LIMIT
+    assert html.endswith("|</p>\n")
+
+
+def test_a_table_has_all_the_cells_that_were_written() -> None:
+    row = "||||||||||\n"
+    assert cells(render(a_table(10, row, CELL_LIMIT // 10 - 1) + "\nafter")) == CELL_LIMIT
+
+
+def test_rows_beyond_the_limit_are_text_in_any_number_of_tables() -> None:
+    html = render((a_table(10, "|b|b|b|b|b|b|b|b|b|b|\n", 150) + "\n") * 4 + "| small |\n|---|\n")
+
+    assert cells(html) == CELL_LIMIT
+    assert "<p>|b|b|b|" in html
+    assert "| small |\n|---|" in html
+
+
+def test_tables_in_quotes_and_lists_count_too() -> None:
+    rows = a_table(10, "|b|b|b|b|b|b|b|b|b|b|\n", 300).splitlines()
+    html = render("".join(f"> {row}\n" for row in rows) + "\n- " + "\n  ".join(rows))
+
+    assert cells(html) == CELL_LIMIT
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        ("see [x]\n\n" + a_table(30, "|[x]|\n", 9) + "# h\n" + a_table(7, "|b|b|b|b|[x]|b|b|\n", 230) + "\n") * 4
+        + "[x]: https://x.example\n",
+        (a_table(9, "|b|b|b|b|b|b|b|b|b|\n", 150) + "> |a|a|a|\n> |-|-|-|\n" + "> |b|\n" * 50 + "\n") * 4,
+    ],
+)
+@pytest.mark.parametrize("size", [1_009, 100_000])
+def test_streamed_tables_end_at_the_same_rows_as_in_the_whole_text(document: str, size: int) -> None:
+    whole = render(document)
+
+    assert CELL_LIMIT - 30 < cells(whole) <= CELL_LIMIT
+    assert joined(streamed(document, size)) == whole
+
+
+@given(pieces, st.integers(1, 30), st.integers(0, 12))
+@settings(max_examples=150)
+def test_any_streamed_text_ends_at_its_limit_as_the_whole_text(document: str, size: int, limit: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("conversations.markdown.CELL_LIMIT", limit)
+        shown = joined(streamed(document, size))
+
+        assert shown == render(document)
+        assert cells(shown) <= limit
 
 
 def test_a_finished_block_is_sent_once_and_the_tail_again() -> None:

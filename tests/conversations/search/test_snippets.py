@@ -6,8 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conversations.search import snippets
+from conversations.search.index import MOST_CHARACTERS
 from conversations.search.query import Query
 from conversations.search.snippets import LENGTH, marked, snippet
+from conversations.search.words import located_words
 
 
 def shown(text: str, query: str) -> str:
@@ -64,3 +67,40 @@ def test_nothing_is_added_to_the_text(text: str, query: str) -> None:
     pieces = marked(text, Query.parse(query))
     assert "".join("".join(piece.text for piece in pieces).split()) == "".join(text.split())
     assert all(piece.text for piece in pieces)
+
+
+def test_the_place_with_the_most_phrases_is_found_among_many() -> None:
+    """Each match was compared with each other one."""
+    text = "数" * 3_000 + " end"
+    assert "[数" in shown(text, "数 数数 数数数 数数数数")
+    assert shown("one " * 900 + "two", "one two").endswith("one two]".replace(" ", "] ["))
+
+
+def test_a_phrase_asked_for_twice_counts_once() -> None:
+    assert shown("cat " + "x " * 300 + "cat dog", "cat cat cat dog").endswith("[cat] [dog]")
+
+
+def test_what_is_beyond_the_indexed_length_is_not_looked_at() -> None:
+    text = "w " * (MOST_CHARACTERS // 2)
+    assert "[" not in shown(text + "needle", "needle")
+    assert "[needle]" in shown(text[:-10] + " needle ", "needle")
+
+
+def test_words_that_are_far_apart_cost_a_bounded_number_of_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The index takes words as neighbours whatever signs are between them; no stretch has them."""
+    looked: list[str] = []
+
+    def located(text: str) -> object:
+        looked.append(text)
+        return located_words(text)
+
+    monkeypatch.setattr(snippets, "located_words", located)
+    phrases = " ".join(f'"aa{n:02} bb{n:02}"' for n in range(30))
+    apart = "".join(f"aa{n:02}{'.' * 4_100}bb{n:02} " for n in range(30))
+    beside = "".join(f"aa{n:02} no bb{n:02} " for n in range(30)) * 1_000
+
+    assert shown(apart, phrases).startswith("aa00....")
+    assert looked == []
+    assert shown(beside, phrases).startswith("aa00 no bb00 aa01")
+    assert len(looked) < 10
+    assert max(map(len, looked)) <= 4_000
