@@ -32,10 +32,7 @@ SMALLER = 2576  # pixels of a side; no model looks closer
 _FORMATS = {"image/png": "PNG", "image/jpeg": "JPEG", "image/gif": "GIF", "image/webp": "WEBP"}
 ENDINGS = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}
 _NAMES = {  # of what has none
-    "image/png": "picture.png",
-    "image/jpeg": "picture.jpg",
-    "image/gif": "picture.gif",
-    "image/webp": "picture.webp",
+    **{media_type: f"picture.{ending}" for media_type, ending in ENDINGS.items()},
     "application/pdf": "document.pdf",
     "text/plain": "text.txt",
 }
@@ -100,8 +97,6 @@ def _picture(data: bytes, sent: str, name: str, media_type: str, size: tuple[int
                 size = picture.size
     except (OSError, SyntaxError, ValueError, EOFError, Image.DecompressionBombError) as error:
         raise UnfitAttachment("the picture is damaged") from error
-    name = clean_name(name, f"picture.{ENDINGS[media_type]}")
-    return ReadFile(name, media_type, data, _digest(data), sent, *size)
     return named(ReadFile("", media_type, data, digest_of(data), sent, *size), name)
 
 

@@ -162,7 +162,7 @@ async def test_the_same_start_after_its_file_went_gives_the_first_answer(user: U
         again = await socket.command(**start)
         assert (again["executionId"], again["created"]) == (first["executionId"], False)
         await sync_to_async(lambda: Conversation.objects.get().delete())()
-        assert (await socket.command(**start))["code"] == "ATTACHMENT_NOT_FOUND"
+        assert (await socket.command(**start))["code"] == "CONVERSATION_NOT_FOUND"
 
 
 async def test_no_model_answers_without_a_picture_that_is_missing(user: User) -> None:

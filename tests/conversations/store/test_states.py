@@ -31,7 +31,8 @@ from tests.factories import AgentProfileFactory, UserFactory
 FORMAT = "test/v1"
 SIGNATURE = "signed-" * 60
 
-scalars = st.none() | st.booleans() | st.integers(-3, 3) | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))  # such as may be stored
+scalars = st.none() | st.booleans() | st.integers(-3, 3) | st.floats(allow_nan=False, allow_infinity=False) | texts
 values: st.SearchStrategy[Any] = st.recursive(
     scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from("abcdef"), inner, max_size=4)
 )
