@@ -90,11 +90,12 @@ def _fields(conversation: Conversation) -> dict[str, Any]:
 
 
 def _revisions(conversation: Conversation) -> Iterator[RevisionDocument]:
-    """Yield the revisions, parents first, with their seals."""
+    """Yield the revisions, parents first, with their seals; what is added meanwhile is left out."""
     trail, names = Trail(), dict[int | None, UUID | None]({None: None})
     rows = Revision.objects.filter(conversation=conversation).order_by("pk")
-    states = WholeStates(rows.values_list("parent_id", flat=True))
-    last = 0
+    parents = dict(rows.values_list("pk", "parent_id"))
+    states = WholeStates(parents.values())
+    rows, last = rows.filter(pk__lte=max(parents, default=0)), 0
     while batch := list(rows.filter(pk__gt=last)[:BATCH]):
         for row in batch:
             try:

@@ -15,6 +15,7 @@ from conversations.exceptions import ConversationNotFound, CorruptRevision
 from conversations.models import Conversation, Revision, User
 from conversations.moving import Form, dump, export_all, export_one
 from conversations.moving.exports import file_name
+from tests.damage import grow, message
 from tests.factories import ConversationFactory, UserFactory
 
 pytestmark = pytest.mark.django_db
@@ -96,7 +97,23 @@ def test_the_cost_in_queries_is_one_for_so_many_revisions(user: User) -> None:
     ) as queries:
         file = orjson.loads(b"".join(export_one(user, row.pk, Form.JSON).pieces))
     assert len(file["conversations"][0]["revisions"]) == dump.BATCH * 2 + 1
-    assert len(queries) <= 7
+    assert len(queries) <= 8
+
+
+def test_a_turn_that_is_saved_meanwhile_is_left_out(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    row = conversation(user, turns=2)
+    row.version, tip, sealed = 2, row.head, dump.seal
+
+    def seal(mark: bytes) -> str:
+        if row.head == tip and tip is not None:
+            grow(row, tip, message("later"), model_state={"since": 2, "size": 1, "change": {}, "digest": "x"})
+        return sealed(mark)
+
+    monkeypatch.setattr(dump, "BATCH", 1)
+    monkeypatch.setattr(dump, "seal", seal)
+    file = orjson.loads(b"".join(export_one(user, row.pk, Form.JSON).pieces))
+    assert row.revisions.count() == 3
+    assert [each["number"] for each in file["conversations"][0]["revisions"]] == [1, 2]
 
 
 def test_many_conversations_come_in_few_pieces(user: User) -> None:
