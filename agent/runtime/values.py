@@ -72,7 +72,7 @@ def read_json(data: str | bytes, *, most: int | None = None) -> Any:
     """
     most = MAX_PARTS if most is None else most
     raw = data.encode("utf-8", "replace") if isinstance(data, str) else data
-    if _parts(raw) > most and _parts(_outside_texts(raw, most)) > most:
+    if _parts(raw) > most and count_parts(raw, most) > most:
         raise ValueError(f"JSON of more than {most} parts")
     return orjson.loads(data)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
 
@@ -34,14 +35,19 @@ class JsonParser(Parser):
     """Takes JSON that is sent as JSON."""
 
     def parse_body(self, request: HttpRequest) -> Any:
-        if request.content_type != "application/json":
-            raise UnsupportedMediaType("send the body as application/json")
-        try:
-            return read_json(request.body)
-        except orjson.JSONDecodeError as error:
-            raise InvalidArgument(f"the body is not JSON: {error}") from error
-        except ValueError as error:
-            raise InvalidArgument(str(error)) from error
+        return sent_json(request, lambda: read_json(request.body))
+
+
+def sent_json(request: HttpRequest, read: Callable[[], Any]) -> Any:
+    """Return what `read` makes of a JSON body; raises `UnsupportedMediaType` and `InvalidArgument`."""
+    if request.content_type != "application/json":
+        raise UnsupportedMediaType("send the body as application/json")
+    try:
+        return read()
+    except orjson.JSONDecodeError as error:
+        raise InvalidArgument(f"the body is not JSON: {error}") from error
+    except ValueError as error:
+        raise InvalidArgument(str(error)) from error
 
 
 def from_wire(model: type[Value], *, optional: bool = False) -> BeforeValidator:

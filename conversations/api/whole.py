@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar, get_args
 
-import orjson
 from django.conf import settings
 from django.http import HttpRequest
 from ninja.params.models import Body as BodyParam
@@ -12,11 +11,10 @@ from ninja.params.models import BodyModel
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-from agent.runtime.exceptions import InvalidArgument
 from agent.runtime.messages import Value
 from agent.runtime.pieces import read_in_pieces
 from conversations.api.idempotency import digest_of
-from conversations.api.parsing import value_of
+from conversations.api.parsing import sent_json, value_of
 from conversations.api.serving import body_of
 from conversations.exceptions import PayloadTooLarge, UnsupportedMediaType
 from conversations.moving.elements import MOST_PARTS
@@ -66,14 +64,8 @@ class Sent(Generic[B]):
         digest = digest_of(request, raw)
         if not raw:
             return None, digest
-        if request.content_type != "application/json":
-            raise UnsupportedMediaType("send the body as application/json")
-        try:
-            return value_of(model, read_in_pieces(raw, most=MOST_PARTS)), digest
-        except orjson.JSONDecodeError as error:
-            raise InvalidArgument(f"the body is not JSON: {error}") from error
-        except ValueError as error:
-            raise InvalidArgument(str(error)) from error
+        data = sent_json(request, lambda: read_in_pieces(raw, most=MOST_PARTS))
+        return value_of(model, data), digest
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:

@@ -7,7 +7,6 @@ rows have been, in a transaction of its own: if that fails, a file too many is l
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Iterable
 from datetime import datetime
 from functools import partial
@@ -22,7 +21,7 @@ from django.dispatch import receiver
 from agent.runtime.exceptions import InvalidState
 from agent.runtime.messages import AgentMessage
 from conversations.attachments import storage
-from conversations.attachments.reading import ReadFile
+from conversations.attachments.reading import ReadFile, digest_of
 from conversations.attachments.references import files_in, pictures_in
 from conversations.exceptions import AttachmentMissing, AttachmentNotFound
 from conversations.models import Attachment, Conversation, StoredFile, User
@@ -171,7 +170,7 @@ def open_bytes(attachment: Attachment) -> bytes:
             data: bytes = file.read()
     except OSError as error:
         raise _missing(attachment) from error
-    if hashlib.sha256(data).hexdigest() != attachment.digest:
+    if digest_of(data) != attachment.digest:
         raise _missing(attachment)
     return data
 

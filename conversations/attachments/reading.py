@@ -80,6 +80,7 @@ def named(file: ReadFile, name: str) -> ReadFile:
 
 
 def digest_of(data: bytes) -> str:
+    """Return the SHA-256 of a content, under which it is stored, in hexadecimal."""
     return hashlib.sha256(data).hexdigest()
 
 

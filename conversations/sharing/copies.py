@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from base64 import b64decode
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from agent.runtime.messages import AgentMessage, Base64Source, Block, ImageBlock
 from conversations.attachments import (
     ReadFile,
     block_of,
+    digest_of,
     keep,
     open_bytes,
     picture_of,
@@ -118,5 +118,5 @@ class _Pictures:
 
 def _bare(data: bytes, media_type: str) -> ReadFile:
     data = bare_picture(data, media_type)
-    digest = hashlib.sha256(data).hexdigest()
+    digest = digest_of(data)
     return ReadFile(f"picture.{ENDINGS[media_type]}", media_type, data, digest, digest)

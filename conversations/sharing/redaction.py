@@ -18,7 +18,7 @@ from agent.runtime.messages import (
     ToolCallBlock,
     ToolResultBlock,
 )
-from conversations.attachments import picture_of, quoted_file
+from conversations.attachments import picture_of
 
 PICTURE = "[picture]"  # one by address: the address may hold a key
 FILE = "[file]"
@@ -36,7 +36,7 @@ def shared_messages(messages: Iterable[AgentMessage]) -> tuple[AgentMessage, ...
 
 def is_file(text: str) -> bool:
     """Return whether a text is a quoted file, or was meant to be one: no other begins like that."""
-    return quoted_file(text) is not None or text.lstrip().startswith("<attachment id=")
+    return text.lstrip().startswith("<attachment id=")
 
 
 def said_messages(shared: Iterable[AgentMessage]) -> tuple[AgentMessage, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from uuid import UUID
 
 from django.db import transaction
@@ -15,6 +14,7 @@ from conversations.models import Conversation, RevisionKind, User
 from conversations.store.changes import Changes
 from conversations.store.contexts import load_path
 from conversations.store.revisions import advance, append_revision, locked_conversation, refuse_while_live
+from conversations.store.spelling import canonical
 
 
 def put_conversation(user: User, pk: UUID, title: str | None, known: int, context: Context) -> Conversation:
@@ -91,22 +91,15 @@ class _Facts:
             return None
         at, asked, real = self._known[block.call_id]
         call = self._calls.get(block.call_id)
-        if call is None or call.name != asked.name or not _alike(call.input, asked.input):
+        if call is None or call.name != asked.name:
+            return None
+        if canonical(call.input) != canonical(asked.input):  # which takes 1 for 1.0, as clients do, but not for true
             return None
         if block.model_copy(update={"imported": real.imported}) != real or at < self._last.get(real.name, 0):
             return None
         if not real.imported and real.execution != "not-executed":
             self._last[real.name] = at
         return real
-
-
-def _alike(one: object, other: object) -> bool:
-    """Return whether two JSON values are the same: 1 is 1.0, which not every client can tell apart, but not true."""
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(_alike(value, other[key]) for key, value in one.items())
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(_alike, one, other))
-    return one == other and isinstance(one, bool) == isinstance(other, bool)
 
 
 def _checked(context: Context, base: Context) -> tuple[AgentMessage, ...]:

@@ -95,19 +95,13 @@ async def test_a_long_conversation_is_made_read_and_saved_again(
         assert (await http.get(place)).json()["context"] == saved.json()["context"] == context
 
 
-async def test_a_conversation_over_the_limit_is_refused_before_it_is_kept(site: Site, token: str) -> None:
+@pytest.mark.parametrize(("path", "most"), [("conversations", 64), ("attachments", 20)])
+async def test_what_is_over_the_limit_is_refused_before_it_is_kept(
+    site: Site, token: str, path: str, most: int
+) -> None:
     async with client(site, token) as http:
         try:
-            answer = await http.post("/ai/conversations", content=b"x" * (64 * MEGABYTE + 1))
-        except httpx.TransportError:
-            return
-    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "PAYLOAD_TOO_LARGE")
-
-
-async def test_a_file_over_the_limit_is_refused_before_it_is_kept(site: Site, token: str) -> None:
-    async with client(site, token) as http:
-        try:
-            answer = await http.post("/ai/attachments", content=b"x" * (20 * MEGABYTE + 1))
+            answer = await http.post(f"/ai/{path}", content=b"x" * (most * MEGABYTE + 1))
         except httpx.TransportError:
             return
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "PAYLOAD_TOO_LARGE")

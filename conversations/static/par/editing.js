@@ -1,5 +1,6 @@
 /* Edit a message of one's own in its place, and have an answer made again. */
 
+import { newChip, removeChip } from "./chips.js";
 import { sends } from "./composer.js";
 import { filesOf } from "./files.js";
 import { fragment } from "./fragments.js";
@@ -102,17 +103,12 @@ class Chips {
   }
 
   #show(file) {
-    const element = fragment("chip");
-    const button = element.querySelector("[data-remove]");
+    const element = newChip(file.name);
     element.dataset.state = "ready";
-    element.querySelector(".chip-name").textContent = file.name;
-    button.setAttribute("aria-label", `Remove ${file.name}`);
-    button.addEventListener("click", () => {
-      const next = element.nextElementSibling ?? element.previousElementSibling;
-      element.remove();
+    element.querySelector("[data-remove]").addEventListener("click", () => {
       this.files = this.files.filter((each) => each !== file);
+      removeChip(element, this.#box);
       this.#list.hidden = this.files.length === 0;
-      (next?.querySelector("[data-remove]") ?? this.#box).focus();
     });
     this.#list.append(element);
   }

@@ -37,10 +37,11 @@ export function blockOf({ attachmentId, name, mediaType }) {
 
 /* The files that a message shows, as they are sent: {attachmentId, name, mediaType}; null if one is no attachment. */
 export function filesOf(message) {
+  const source = (element) => element.querySelector("a").getAttribute("href");
   const shown = [...message.querySelectorAll(":scope > .blocks > :is(.picture, .file)")];
-  if (shown.some((element) => !element.querySelector("a").getAttribute("href"))) return null;
+  if (!shown.every(source)) return null;
   return shown.map((element) => {
-    const attachmentId = element.querySelector("a").getAttribute("href").split("/").at(-1);
+    const attachmentId = source(element).split("/").at(-1);
     if (element.matches(".picture")) {
       return { attachmentId, name: element.querySelector("img").alt, mediaType: "image/*" };
     }

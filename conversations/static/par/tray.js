@@ -1,6 +1,7 @@
 /* The files beside the message box: chosen, pasted or dropped, uploaded at once, sent with the next message. */
 
-import { announce, fragment } from "./fragments.js";
+import { newChip, removeChip } from "./chips.js";
+import { announce } from "./fragments.js";
 import { token } from "./http.js";
 import { sentence } from "./words.js";
 
@@ -76,10 +77,7 @@ export class Tray {
   }
 
   #show(name, size) {
-    const element = fragment("chip");
-    element.querySelector(".chip-name").textContent = name;
-    element.querySelector(".chip-size").textContent = size === undefined ? "" : inWords(size);
-    element.querySelector("[data-remove]").setAttribute("aria-label", `Remove ${name}`);
+    const element = newChip(name, size === undefined ? "" : inWords(size));
     this.#list.append(element);
     const chip = { element, name, sent: null, request: null };
     this.#chips.push(chip);
@@ -122,16 +120,14 @@ export class Tray {
   }
 
   #remove(chip) {
-    const next = chip.element.nextElementSibling ?? chip.element.previousElementSibling;
     chip.request?.abort();
     if (chip.sent) {
       const headers = { "X-CSRFToken": token() };
       fetch(`${this.#address}/${chip.sent.attachmentId}`, { method: "DELETE", headers }).catch(() => {}); // it is pruned, else
     }
-    chip.element.remove();
     this.#chips = this.#chips.filter((each) => each !== chip);
+    removeChip(chip.element, document.getElementById("box"));
     this.#changed();
-    (next?.querySelector("[data-remove]") ?? document.getElementById("box")).focus();
   }
 
   #changed() {
