@@ -44,7 +44,7 @@ def test_a_chat_has_no_known_barrier(open_page: OpenPage, scheme: Scheme) -> Non
     page.get_by_role("button", name="Stop").click()
     wait_for_end(page)
     say(page, "Send a postcard to Ada")
-    expect(card(page, "local.send_postcard")).to_contain_text("Waits for you")
+    expect(card(page, "local.send_postcard")).to_have_attribute("data-status", "waiting")
     for summary in page.locator("summary:visible").all():
         if summary.locator("xpath=..").get_attribute("open") is None:
             summary.click()

@@ -68,7 +68,7 @@ def test_a_second_message_goes_on_in_the_same_conversation(page: Page) -> None:
 def test_a_tool_runs_once_it_is_approved(page: Page) -> None:
     say(page, "Send a postcard to Ada")
     waiting = card(page, POSTCARD)
-    expect(waiting).to_contain_text("Waits for you")
+    expect(waiting).to_have_attribute("data-status", "waiting")
     expect(waiting.locator(".tool-description")).to_be_visible()
     expect(waiting.get_by_text("may not be undone")).to_be_hidden()
     expect(page.locator("#keys")).to_contain_text("once the answer has ended", use_inner_text=True)
@@ -116,7 +116,7 @@ def test_a_tool_is_approved_with_the_keyboard_alone(page: Page) -> None:
 
 def test_a_question_that_was_answered_in_another_window_goes_away(page: Page, open_page: OpenPage) -> None:
     say(page, "Send a postcard to Dora")
-    expect(card(page, POSTCARD)).to_contain_text("Waits for you")
+    expect(card(page, POSTCARD)).to_have_attribute("data-status", "waiting")
     other = open_page(page.url)
     card(other, POSTCARD).get_by_role("button", name="Approve").click()
     wait_for_end(page)
@@ -128,7 +128,7 @@ def test_a_question_that_was_answered_in_another_window_goes_away(page: Page, op
 
 def test_a_question_survives_a_reload(page: Page) -> None:
     say(page, "Send a postcard to Emil")
-    expect(card(page, POSTCARD)).to_contain_text("Waits for you")
+    expect(card(page, POSTCARD)).to_have_attribute("data-status", "waiting")
     page.reload()
     card(page, POSTCARD).get_by_role("button", name="Reject").click()
     wait_for_end(page)

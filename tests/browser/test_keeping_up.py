@@ -6,6 +6,7 @@ import json
 from typing import Any
 from urllib.request import Request, urlopen
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from agent.testing.chat_wire import chat_stream
@@ -36,13 +37,13 @@ def start(site: Site, **body: Any) -> dict[str, Any]:
 
 def test_a_page_whose_subscription_failed_asks_again(page: Page, line: Line) -> None:
     say(page, "Send a postcard to Mia")
-    expect(card(page, POSTCARD)).to_contain_text("Waits for you")
+    expect(card(page, POSTCARD)).to_have_attribute("data-status", "waiting")
     line.refused = {"subscribe": "INTERNAL_ERROR"}
     page.reload()
     expect(page.locator("#connection")).to_contain_text("Asking again", timeout=LONG)
     expect(card(page, POSTCARD)).to_have_count(0)
     line.refused = {}
-    expect(card(page, POSTCARD)).to_contain_text("Waits for you", timeout=LONG)
+    expect(card(page, POSTCARD)).to_have_attribute("data-status", "waiting", timeout=LONG)
     expect(page.locator("#connection")).to_be_hidden()
 
     card(page, POSTCARD).get_by_role("button", name="Reject").click()
@@ -117,3 +118,27 @@ def test_a_revision_that_was_never_shown_is_not_taken_for_seen(page: Page, line:
 
     assert line.sent("start")[-1]["baseRevision"] == 1
     assert len(line.sent("subscribe")) > before
+
+
+@pytest.mark.parametrize("told", [1, 2])
+def test_a_turn_that_is_being_followed_makes_no_page_out_of_date(page: Page, line: Line, told: int) -> None:
+    """The answer to a subscription may know the turn's own revision before the events that tell of it are here.
+
+    One that knows of more is heeded when the turn has ended.
+    """
+    say(page, "Send a postcard to Ned")
+    expect(card(page, POSTCARD)).to_have_attribute("data-status", "waiting")
+    page.evaluate("window.loadedOnce = true")
+    line.changes = {"ack": {"version": told}}
+    before = len(line.sent("subscribe"))
+    execution = page.locator(".run").last.get_attribute("data-execution-id")
+    line.tell({"type": "status", "executionId": execution, "seq": 1_000_000, "status": "generating"})  # it missed some
+    card(page, POSTCARD).get_by_role("button", name="Approve").click()
+    wait_for_end(page)
+
+    if told == 1:
+        assert page.evaluate("window.loadedOnce")
+        expect(card(page, POSTCARD).locator(".tool-decision")).to_have_text("Approved")
+        assert len(line.sent("subscribe")) == before + 1
+    else:
+        page.wait_for_function("!window.loadedOnce")

@@ -23,6 +23,7 @@ export class Chat {
   #page;
   #list;
   #version;
+  #told = 0; // the version that the server told of while a run was being followed
 
   constructor(page, list) {
     this.#page = page;
@@ -252,6 +253,10 @@ export class Chat {
       }
     }
     this.#list.mark(state.conversationId, state);
+    if (state.ended && this.#told > this.#version) {
+      this.#told = 0;
+      this.follower.subscribe();
+    }
     if (this.composer.mode !== "sending" || state.ended === false) {
       this.composer.mode = state.ended ? "ready" : "running";
     }
@@ -262,9 +267,14 @@ export class Chat {
     if (this.composer.mode === "loading") this.composer.mode = "ready";
   }
 
-  /* The page is older than the conversation: what is missing comes with a fresh page, at most once per version. */
+  /* The page is older than the conversation: what is missing comes with a fresh page, at most once per version. What is
+     new may be the turn that is being followed, whose last events are on their way: its end shows whether it was. */
   #compare({ version, executionId }) {
     const seen = this.#version;
+    if (this.follower.live && this.follower.state.executionId === executionId) {
+      this.#told = version;
+      return;
+    }
     if (seen === null || version <= seen || this.branches.earlier) {
       this.#version ??= version;
       if (executionId === null) this.#loaded(); // else a snapshot follows

@@ -72,8 +72,9 @@ def test_anybody_reads_what_was_said_and_nothing_else(client: Client, owner: Use
     page = body(client, address)
 
     shown = as_text(page)
-    for text in ("What is there?", "There is much .", "And this?", "look_up", "fetch", "Done", "May have run", "Guide"):
+    for text in ("What is there?", "There is much .", "And this?", "look_up", "fetch", "Guide"):
         assert text in shown, text
+    assert re.findall(r'class="tool"[^>]* data-status="([a-z]+)"', page) == ["done", "unknown"]
     assert "<strong>much</strong>" in page
     for hidden in (SECRET, "owner-of-it", "Ottilie", "ottilie", PIXEL, "Arguments", "Result</summary>"):
         assert hidden not in page, hidden
