@@ -19,13 +19,20 @@ from tests.benchmarks.databases import DATABASES, measured, migrated, servers
 from tests.benchmarks.figures import Figure, Limit, figure
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
+    from agent.models import AgentProfile
     from agent.runtime.messages import ModelState
-    from conversations.models import Conversation, User
+    from conversations.models import Conversation, Revision, User
+    from conversations.store import KnownState
 
 LENGTHS = (100, 1_000, 5_000)
 LISTED = 10_000
 SAVES = 40
 PLANTED = 100  # revisions at a time, each with its whole state in memory
+FORMAT = "benchmark/v1"
+QUESTION = "A question of usual length. " * 20
+ANSWER = "An answer that is somewhat longer. " * 30
 SIGNATURE = "c2lnbmVk" * 40
 GROWTH = 400
 FLAT = Limit("ratio", 1.3)
@@ -74,70 +81,104 @@ def main(url: str, size: float) -> None:
 
 
 def _measured(size: float) -> dict[str, Any]:
-    from agent.runtime.messages import ModelContext
-    from conversations import store
-    from tests.conversations.store.writing import said, turn
     from tests.factories import AgentProfileFactory, UserFactory
 
     agent, user = AgentProfileFactory(slug="demo"), UserFactory()
-
-    def grown(length: int) -> Conversation:
-        texts = ("A question of usual length. " * 20, "An answer that is somewhat longer. " * 30)
-        conversation = store.plant_tree(user, agent, [])
-        state, last = None, None
-        nodes: list[store.Node] = []
-        for at in range(count := max(1, round(length * size))):
-            state = _more(state)
-            messages = (said(texts[0]), said(texts[1], "assistant"))
-            nodes.append(store.Node(len(nodes) - 1 if nodes else last, messages, ModelContext(model_state=state)))
-            if len(nodes) == PLANTED or at == count - 1:
-                row = store.graft(conversation, nodes)[-1]
-                nodes, last = [], row.public_id
-        store.move_head(conversation, row)
-        return conversation
-
-    def begin(conversation: Conversation) -> tuple[ModelState | None, store.KnownState | None]:
-        """Return what a run has in memory when its turn is saved: the state that it made, and the one before it."""
-        conversation.refresh_from_db()
-        path = store.load_path(conversation, conversation.head)
-        return _more(path.model_context.model_state), path.state
-
-    def save(conversation: Conversation | None, made: Any = (None, None)) -> Conversation:
-        question, answer = "A question of usual length. " * 20, "An answer. " * 100
-        state, base = made
-        context = ModelContext(model_state=state)
-        return turn(user, question, answer, conversation, context=context, base=base).conversation
-
     found: dict[str, Any] = {}
     for length in LENGTHS:
-        long = grown(length)
+        long = Talk(user).grow(agent, max(1, round(length * size)))
         values, floors = [], []
         for _ in range(max(3, round(SAVES * size))):
-            fresh = save(None, (_more(None), None))
-            floors.append(_ms(partial(save, fresh, begin(fresh))))
-            values.append(_ms(partial(save, long, begin(long))))
+            fresh = Talk(user)
+            fresh.save()
+            floors.append(_ms(fresh.save))
+            values.append(_ms(long.save))
         found[f"save.turn.{length}"] = {"values": values, "floors": floors}
     found[f"disk.turn.{LENGTHS[-1]}"] = {
-        "values": [_growth(lambda: save(long, begin(long)), size)],
-        "floors": [_growth(lambda: save(fresh, begin(fresh)), size)],
+        "values": [_growth(long.save, size)],
+        "floors": [_growth(fresh.save, size)],
     }
-    found[f"load.{LENGTHS[-1]}"] = _counted(lambda: store.load_context(long, long.head))
+    found[f"load.{LENGTHS[-1]}"] = _counted(long.loading())
     found[f"list.{LISTED}"] = _listed(user, agent, size)
     return found
 
 
-def _more(state: ModelState | None) -> ModelState | None:
-    """Return the model state after another answer with a tool call and a signed thought, as an adapter makes it."""
+class Talk:
+    """A conversation, and what a run has in memory when its turn is saved: the last state, and the one it makes of it.
+
+    A run reads the last state from the database before it begins; here it is what the last save has stored.
+    """
+
+    def __init__(self, user: User) -> None:
+        self.user = user
+        self.conversation: Conversation | None = None
+        self._last: KnownState | None = None
+        self._made = _more(None)
+
+    def grow(self, agent: AgentProfile, length: int) -> Talk:
+        """Make it so many turns long at once."""
+        from agent.runtime.messages import ModelContext
+        from conversations import store
+        from tests.conversations.store.writing import said
+
+        self.conversation = store.plant_tree(self.user, agent, [])
+        nodes: list[store.Node] = []
+        last: UUID | None = None
+        for at in range(1, length + 1):
+            parent = len(nodes) - 1 if nodes else last
+            messages = (said(QUESTION), said(ANSWER, "assistant"))
+            nodes.append(store.Node(parent, messages, ModelContext(model_state=self._made)))
+            if len(nodes) == PLANTED or at == length:
+                row = store.graft(self.conversation, nodes)[-1]
+                nodes, last = [], row.public_id
+                self._stored(row)
+            else:
+                self._made = _more(self._made)
+        store.move_head(self.conversation, row)
+        return self
+
+    def save(self) -> None:
+        """Begin a turn and store its end, commits included."""
+        from agent.runtime.messages import ModelContext
+        from tests.conversations.store.writing import turn
+
+        context = ModelContext(model_state=self._made)
+        row = turn(self.user, QUESTION, ANSWER, self.conversation, context=context, base=self._last)
+        self.conversation = row.conversation
+        self._stored(row)
+
+    def loading(self) -> Callable[[], Any]:
+        """Return what loads all of it."""
+        from conversations import store
+
+        assert self.conversation is not None
+        self.conversation.refresh_from_db()
+        return partial(store.load_context, self.conversation, self.conversation.head)
+
+    def _stored(self, row: Revision) -> None:
+        from conversations.store.chains import known_state
+
+        self._last = known_state(row.pk, row.number, self._made, row.model_state)
+        self._made = _more(self._made)
+
+
+def _more(state: ModelState | None) -> ModelState:
+    """Return the model state after another answer with a tool call and a signed thought, as an adapter makes it.
+
+    Only that nobody looks at what was there before.
+    """
     from agent.providers.state import ProviderState
     from agent.runtime.ids import message_id
+    from agent.runtime.messages import ModelState
 
     id = message_id()
     extras = [{"type": "thinking", "signature": SIGNATURE}]
-    read = ProviderState.read(state, "benchmark/v1", "server/model")
-    return read.plus({f"call_{id}": f"toolu_{id}"}, id, extras).to_model_state("benchmark/v1")
+    read = ProviderState.read(state, FORMAT, "server/model").plus({f"call_{id}": f"toolu_{id}"}, id, extras)
+    data = {"issuer": read.issuer, "callIds": read.call_ids, "extras": read.extras}
+    return ModelState.model_construct(format=FORMAT, data=data)
 
 
-def _listed(user: User, agent: Any, size: float) -> dict[str, Any]:
+def _listed(user: User, agent: AgentProfile, size: float) -> dict[str, Any]:
     from conversations.listing import Filters, page_of
     from conversations.models import Conversation
 
