@@ -9,7 +9,8 @@ from uuid import UUID
 from pydantic import AfterValidator, AwareDatetime, Field, StringConstraints
 
 from agent.runtime.events import Outcome
-from agent.runtime.messages import AgentMessage, ModelContext, Usage, Value
+from agent.runtime.messages import AgentMessage, ModelContext, NonBlank, Usage, Value
+from agent.runtime.model import BlockType
 from agent.runtime.values import JsonObject, Text
 from conversations.models import LABEL_LENGTH, TITLE_LENGTH
 
@@ -61,11 +62,61 @@ class AttachmentDocument(Value):
     data: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9+/]*={0,2}$")] | None
 
 
-class ConversationDocument(Value):
-    """A conversation with its whole tree, parents before children.
+class ErrorDocument(Value):
+    """Why a turn failed."""
 
-    `unsaved_turns` are for reading only: turns that were stopped or failed and are no part of the conversation.
+    code: Annotated[Text, StringConstraints(max_length=64)]
+    message: Text
+    retryable: Annotated[bool, Field(strict=True)] = False
+
+
+class HalfBlock(Value):
+    """A block of a message that was being written."""
+
+    index: Count
+    type: BlockType
+    call_id: Text
+    name: Text
+    text: Text
+    stopped: Annotated[bool, Field(strict=True)]
+
+
+class HalfMessage(Value):
+    """The message that was being written when a turn ended."""
+
+    message_id: NonBlank
+    blocks: tuple[HalfBlock, ...]
+
+
+class UnsavedDocument(Value):
+    """A turn that was stopped or failed: no part of the conversation, but still to be read, and continued from.
+
+    It began below the revision `after`. One of `kind` `edit` or `regenerate` is another version of the revision
+    `beside`, a child of `after` of which the first `kept` messages stay. `current` tells that the head has not moved
+    since. `seal` is that of a revision.
     """
+
+    execution_id: UUID
+    after: UUID | None
+    beside: UUID | None = None
+    kept: Count = 0
+    kind: Literal["turn", "edit", "regenerate"] = "turn"
+    current: Annotated[bool, Field(strict=True)] = False
+    agent: Annotated[Text, StringConstraints(min_length=1, max_length=64)]
+    status: Literal["failed", "cancelled"]
+    outcome: Annotated[Outcome, Field(discriminator="type")] | None
+    error: ErrorDocument | None
+    messages: Annotated[tuple[AgentMessage, ...], Field(min_length=1)]
+    unfinished: HalfMessage | None
+    model_context: ModelContext | None = None
+    usage: Usage | None = None
+    created_at: Moment
+    finished_at: Moment | None = None
+    seal: Annotated[str, StringConstraints(max_length=200)] | None = None
+
+
+class ConversationDocument(Value):
+    """A conversation with its whole tree, parents before children, and the turns that are no part of it."""
 
     conversation_id: UUID
     external_id: Annotated[Text, StringConstraints(min_length=1, max_length=200)] | None
@@ -82,7 +133,7 @@ class ConversationDocument(Value):
     head: UUID | None
     revisions: tuple[RevisionDocument, ...]
     attachments: tuple[AttachmentDocument, ...] = ()
-    unsaved_turns: tuple[JsonObject, ...] = ()
+    unsaved_turns: tuple[UnsavedDocument, ...] = ()
 
 
 class Envelope(Value):

@@ -5,16 +5,18 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from tempfile import SpooledTemporaryFile
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import orjson
 from django.utils import timezone
 
+from agent.runtime.messages import AgentMessage
+from agent.runtime.recovery import CallState, close_open_calls
 from conversations.attachments import open_bytes
 from conversations.exceptions import AttachmentMissing, ConversationNotFound, CorruptRevision
 from conversations.models import Attachment, Conversation, Execution, ExecutionStatus, Revision
-from conversations.moving.document import RevisionDocument, beginning
+from conversations.moving.document import RevisionDocument, UnsavedDocument, beginning
 from conversations.moving.seals import Trail, seal
 from conversations.store.chains import WholeStates
 
@@ -57,7 +59,8 @@ def _conversation(conversation: Conversation) -> Iterator[bytes]:
     yield _json(_fields(conversation))[:-1] + b',"revisions":['
     head = conversation.head
     found = head is None
-    for at, document in enumerate(_revisions(conversation)):
+    trail = Trail()
+    for at, document in enumerate(_revisions(conversation, trail)):
         found = found or (head is not None and document.revision_id == head.public_id)
         yield (b"," if at else b"") + _json(document.to_wire())
     if not found:
@@ -66,8 +69,8 @@ def _conversation(conversation: Conversation) -> Iterator[bytes]:
     for at, attachment in enumerate(Attachment.objects.filter(conversations=conversation).order_by("pk")):
         yield (b"," if at else b"") + _json(_attachment(attachment))
     yield b'],"unsavedTurns":['
-    for at, turn in enumerate(_unsaved(conversation)):
-        yield (b"," if at else b"") + _json(turn)
+    for at, turn in enumerate(_unsaved(conversation, trail)):
+        yield (b"," if at else b"") + _json(turn.to_wire())
     yield b"]}"
 
 
@@ -89,9 +92,9 @@ def _fields(conversation: Conversation) -> dict[str, Any]:
     }
 
 
-def _revisions(conversation: Conversation) -> Iterator[RevisionDocument]:
+def _revisions(conversation: Conversation, trail: Trail) -> Iterator[RevisionDocument]:
     """Yield the revisions, parents first, with their seals; what is added meanwhile is left out."""
-    trail, names = Trail(), dict[int | None, UUID | None]({None: None})
+    names = dict[int | None, UUID | None]({None: None})
     rows = Revision.objects.filter(conversation=conversation).order_by("pk")
     parents = dict(rows.values_list("pk", "parent_id"))
     states = WholeStates(parents.values())
@@ -134,21 +137,44 @@ def _attachment(row: Attachment) -> dict[str, Any]:
     return {"attachmentId": row.pk, "name": row.name, "mediaType": row.media_type, "data": data}
 
 
-def _unsaved(conversation: Conversation) -> Iterator[dict[str, Any]]:
-    """Yield the turns that were stopped or failed and that nobody continued from."""
+def _unsaved(conversation: Conversation, trail: Trail) -> Iterator[UnsavedDocument]:
+    """Yield the turns that were stopped or failed and that nobody continued from, with their seals."""
     runs = Execution.objects.filter(conversation=conversation, revision=None, status__in=_UNSAVED)
-    for run in runs.select_related("agent", "base").order_by("created_at", "pk").iterator(BATCH):
-        yield {
+    for run in runs.select_related("agent", "base", "beside").order_by("created_at", "pk").iterator(BATCH):
+        try:
+            document = _unsaved_document(run, current=conversation.head_version <= run.base_version)
+            yield document.model_copy(update={"seal": seal(trail.of(document))})
+        except KeyError:  # the revision below which it began was added meanwhile
+            continue
+        except (TypeError, ValueError) as error:
+            raise CorruptRevision(f"what execution {run.pk} said cannot be read") from error
+
+
+def _unsaved_document(run: Execution, *, current: bool) -> UnsavedDocument:
+    said = tuple(AgentMessage.from_wire(each) for each in run.transcript or [run.input])
+    said += close_open_calls(said, cast(dict[str, CallState], run.calls))
+    return UnsavedDocument.from_wire(
+        {
             "executionId": run.pk,
             "after": run.base.public_id if run.base else None,
+            "beside": run.beside.public_id if run.beside else None,
+            "kept": run.kept,
+            "kind": run.kind,
+            "current": current,
             "agent": run.agent.slug,
             "status": run.status,
             "outcome": run.outcome,
-            "error": {"code": run.error_code, "message": run.error_message} if run.error_code else None,
-            "messages": run.transcript or [run.input],
+            "error": {"code": run.error_code, "message": run.error_message, "retryable": run.retryable}
+            if run.error_code
+            else None,
+            "messages": [message.to_wire() for message in said],
             "unfinished": run.partial,
+            "modelContext": run.model_context,
+            "usage": run.usage,
             "createdAt": run.created_at,
+            "finishedAt": run.finished_at,
         }
+    )
 
 
 def _json(value: Any) -> bytes:

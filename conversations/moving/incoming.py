@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -15,6 +15,7 @@ from conversations.exceptions import ImportInvalid
 from conversations.models import TITLE_LENGTH
 from conversations.moving.enclosures import Enclosure
 from conversations.moving.faults import member
+from conversations.moving.leftovers import UnsavedTurn
 
 MOST_ID = 100
 MOST_MESSAGES = 100_000  # that one conversation plants
@@ -63,11 +64,22 @@ class Incoming:
     attachments: tuple[Enclosure, ...] = ()
     version: int = 0
     dropped: int = 0
+    unsaved: tuple[UnsavedTurn, ...] = ()
+
+    @property
+    def said(self) -> list[AgentMessage]:
+        """All messages, those of unsaved turns too."""
+        return messages_of(self.nodes, self.unsaved)
 
     @property
     def worth_planting(self) -> bool:
         """Whether there is anything in it; a conversation of a PAR site is kept whole, empty or not."""
         return bool(self.nodes) or self.original is not None
+
+
+def messages_of(nodes: Iterable[Node], turns: Iterable[UnsavedTurn]) -> list[AgentMessage]:
+    """Return what is said in them."""
+    return [*(m for node in nodes for m in node.messages), *(m for turn in turns for m in turn.messages)]
 
 
 @dataclass(slots=True)

@@ -12,6 +12,11 @@ def revision_name(owner: int, external_id: str, source: str) -> UUID:
     return uuid5(_SPACE, f"revision/{owner}/{external_id}/{source}")
 
 
+def turn_name(owner: int, external_id: str, source: str) -> UUID:
+    """Return the id of a turn that was not saved."""
+    return uuid5(_SPACE, f"turn/{owner}/{external_id}/{source}")
+
+
 def message_name(scope: str, source: str) -> str:
     """Return the id of a message; `scope` names the person and the conversation."""
     return f"message-{uuid5(_SPACE, f'message/{scope}/{source}')}"

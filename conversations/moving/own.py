@@ -14,10 +14,11 @@ from agent.runtime.exceptions import InvalidArgument
 from agent.runtime.messages import AgentMessage
 from conversations.attachments import pictures_in
 from conversations.exceptions import ImportInvalid
-from conversations.moving.document import ConversationDocument, RevisionDocument
+from conversations.moving.document import ConversationDocument
 from conversations.moving.enclosures import Enclosure
 from conversations.moving.faults import first_fault, member
 from conversations.moving.incoming import MOST_MESSAGES, NOTHING_KEPT, Incoming, Node
+from conversations.moving.leftovers import UnsavedTurn, as_claim
 from conversations.moving.seals import Trail, is_sealed
 from conversations.store.puts import check_messages, claimed
 
@@ -34,11 +35,13 @@ def read_own(value: Any, place: str) -> Incoming:
         raise first_fault(error, place) from error
     except RecursionError as error:
         raise ImportInvalid(place, "JSON nested too deep") from error
-    if sum(len(each.messages) for each in document.revisions) > MOST_MESSAGES:
+    messages = sum(len(each.messages) for each in document.revisions)
+    if messages + sum(len(each.messages) + each.kept for each in document.unsaved_turns) > MOST_MESSAGES:
         raise ImportInvalid(place, f"more than {MOST_MESSAGES} messages in one conversation")
     _check_pictures(document, place)
     tree = _Tree(document, place)
     nodes, dropped = tree.nodes()
+    unsaved, dropped_there = tree.unsaved()
     above = {each.revision_id: each.parent for each in document.revisions}
     trunk: set[str] = set()
     at = document.head
@@ -62,7 +65,8 @@ def read_own(value: Any, place: str) -> Incoming:
         trunk=frozenset(trunk),
         attachments=tuple(_enclosures(document, place)),
         version=document.version,
-        dropped=dropped,
+        dropped=dropped + dropped_there,
+        unsaved=unsaved,
     )
 
 
@@ -83,14 +87,15 @@ def _check_pictures(document: ConversationDocument, place: str) -> None:
         if attachment.attachment_id in there:
             raise ImportInvalid(member(place, "attachments", at, "attachmentId"), "this id is there twice")
         there.add(attachment.attachment_id)
-    for at, revision in enumerate(document.revisions):
-        if lost := pictures_in(revision.messages) - there:
-            here = member(place, "revisions", at)
+    said = [(member(place, "revisions", at), each.messages) for at, each in enumerate(document.revisions)]
+    said += [(member(place, "unsavedTurns", at), each.messages) for at, each in enumerate(document.unsaved_turns)]
+    for here, messages in said:
+        if lost := pictures_in(messages) - there:
             raise ImportInvalid(here, f"the attachment {str(min(lost))!r} is not in the file")
 
 
 class _Tree:
-    """The revisions of a document: checked, and turned into nodes."""
+    """The revisions of a document and its unsaved turns: checked, and turned into what is planted."""
 
     def __init__(self, document: ConversationDocument, place: str) -> None:
         self._document = document
@@ -115,6 +120,10 @@ class _Tree:
             raise ImportInvalid(member(place, "head"), "a conversation with revisions has a head")
         trail = Trail()
         self._sealed = [is_sealed(trail.add(each), each.seal) for each in document.revisions]
+        self._revisions = {each.revision_id: each for each in document.revisions}
+        self._turns: dict[UUID | None, list[int]] = {}
+        self._check_places()
+        self._sealed_turns = [is_sealed(trail.of(each), each.seal) for each in document.unsaved_turns]
         self._check_paths()
 
     def nodes(self) -> tuple[tuple[Node, ...], int]:
@@ -139,9 +148,56 @@ class _Tree:
             )
         return tuple(nodes), dropped
 
+    def unsaved(self) -> tuple[tuple[UnsavedTurn, ...], int]:
+        """Return the unsaved turns, and how many model states among them are not believed."""
+        dropped, turns = 0, []
+        for each, sealed in zip(self._document.unsaved_turns, self._sealed_turns, strict=True):
+            turn = UnsavedTurn(
+                source=str(each.execution_id),
+                after=None if each.after is None else str(each.after),
+                beside=None if each.beside is None else str(each.beside),
+                kept=each.kept,
+                kind=each.kind,
+                current=each.current,
+                agent=each.agent,
+                status=each.status,
+                outcome=each.outcome.to_wire() if each.outcome else None,
+                error=each.error,
+                messages=each.messages,
+                unfinished=each.unfinished.to_wire() if each.unfinished else None,
+                model_context=each.model_context,
+                usage=each.usage.to_wire() if each.usage else None,
+                created_at=each.created_at,
+                finished_at=each.finished_at,
+            )
+            dropped += not sealed and turn.keeps_a_state
+            turns.append(turn if sealed else as_claim(turn))
+        return tuple(turns), dropped
+
+    def _check_places(self) -> None:
+        """Check that each unsaved turn stands where a turn can begin."""
+        revisions, known = self._revisions, set[UUID]()
+        for at, turn in enumerate(self._document.unsaved_turns):
+            here = member(self._place, "unsavedTurns", at)
+            if turn.execution_id in known:
+                raise ImportInvalid(member(here, "executionId"), f"there are two turns {str(turn.execution_id)!r}")
+            known.add(turn.execution_id)
+            if turn.after is not None and turn.after not in revisions:
+                raise ImportInvalid(member(here, "after"), f"there is no revision {str(turn.after)!r}")
+            if turn.beside is not None:
+                beside = revisions.get(turn.beside)
+                if beside is None or beside.parent != turn.after:
+                    raise ImportInvalid(member(here, "beside"), "this is no revision below the one of `after`")
+            if turn.kept > (len(revisions[turn.beside].messages) if turn.beside is not None else 0):
+                raise ImportInvalid(member(here, "kept"), "there are not so many messages to keep")
+            if turn.messages[0].role != "user":
+                raise ImportInvalid(member(here, "messages", 0, "role"), "a turn begins with what a person says")
+            self._turns.setdefault(turn.after, []).append(at)
+
     def _check_paths(self) -> None:
         """Check that each revision can be gone on from: no id twice on its path, and one result for each call."""
         path = _OpenPath()
+        self._check_turns(path, None)
         waiting = [(at, False) for at in reversed(self._children.get(None, []))]
         while waiting:
             at, leave = waiting.pop()
@@ -150,9 +206,21 @@ class _Tree:
                 continue
             revision = self._document.revisions[at]
             place = None if self._sealed[at] else member(self._place, "revisions", at)
-            path.enter(revision, place)
+            path.enter(revision.messages, place, keyframe=revision.keyframe)
+            self._check_turns(path, revision.revision_id)
             waiting.append((at, True))
             waiting.extend((child, False) for child in reversed(self._children.get(revision.revision_id, [])))
+
+    def _check_turns(self, path: _OpenPath, after: UUID | None) -> None:
+        """Check the unsaved turns that began at the end of this path."""
+        for at in self._turns.get(after, ()):
+            turn = self._document.unsaved_turns[at]
+            beside = self._revisions[turn.beside] if turn.beside is not None else None
+            kept = beside.messages[: turn.kept] if beside is not None else ()
+            path.enter(kept, None, keyframe=beside is not None and beside.keyframe)
+            path.enter(turn.messages, None if self._sealed_turns[at] else member(self._place, "unsavedTurns", at))
+            path.leave()
+            path.leave()
 
 
 class _OpenPath:
@@ -162,21 +230,21 @@ class _OpenPath:
         self._ids: list[set[str]] = [set()]
         self._steps: list[set[str] | None] = []
 
-    def enter(self, revision: RevisionDocument, place: str | None) -> None:
+    def enter(self, messages: tuple[AgentMessage, ...], place: str | None, *, keyframe: bool = False) -> None:
         """Take in a revision; raises `ImportInvalid` where it has a `place`, and something is wrong with it."""
-        if revision.keyframe:
+        if keyframe:
             self._ids.append(set())
         added: set[str] = set()
-        for at, message in enumerate(revision.messages):
+        for at, message in enumerate(messages):
             for name in (f"message {message.id}", *(f"call {call.call_id}" for call in message.tool_calls)):
                 if place is not None and (name in added or name in self._ids[-1]):
                     raise ImportInvalid(member(place, "messages", at), f"the id of the {name[:80]!r} is there twice")
                 added.add(name)
         added -= self._ids[-1]
         self._ids[-1] |= added
-        self._steps.append(None if revision.keyframe else added)
+        self._steps.append(None if keyframe else added)
         if place is not None:
-            _check_messages(revision.messages, place)
+            _check_messages(messages, place)
 
     def leave(self) -> None:
         """Go back to the revision before."""

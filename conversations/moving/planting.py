@@ -11,11 +11,11 @@ from django.db.models import Q
 from django.utils import timezone
 
 from agent.models import AgentProfile
-from agent.runtime.messages import AgentMessage
 from conversations.exceptions import AgentNotFound
 from conversations.models import LIVE, Conversation, Execution, Revision, RevisionKind, User
 from conversations.moving.enclosures import Enclosures, with_ids
-from conversations.moving.incoming import NOTHING_KEPT, Incoming, Node
+from conversations.moving.incoming import NOTHING_KEPT, Incoming, Node, messages_of
+from conversations.moving.leftovers import UnsavedTurn, as_claim, leave, new_turns
 from conversations.moving.names import revision_name
 from conversations.store import title_of, trees
 from conversations.store.puts import claimed
@@ -52,12 +52,12 @@ class Planter:
         """Raise `AgentNotFound` if nobody could go on with a conversation, `ImportInvalid` for a file in it."""
         self._agent_of(incoming)
         if incoming.attachments and self._brings_news(incoming):
-            self._enclosures.check(incoming.attachments, _messages(incoming.nodes))
+            self._enclosures.check(incoming.attachments, incoming.said)
 
     def prepare(self, incoming: Incoming) -> None:
         """Do what needs no transaction."""
         if incoming.attachments and self._brings_news(incoming):
-            self._enclosures.write(incoming.attachments, _messages(incoming.nodes))
+            self._enclosures.write(incoming.attachments, incoming.said)
 
     def plant(self, incoming: Incoming) -> Planted:
         """Make a conversation, or add to the one that it became before what is new; part of a transaction.
@@ -67,7 +67,7 @@ class Planter:
         existing = self._existing(incoming)
         if existing is None:
             return Planted(self._create(incoming).pk, "created")
-        if not _news(incoming, self._names(incoming, existing)):
+        if not self._has_news(incoming, existing):
             return Planted(existing.pk, "unchanged")
         existing = Conversation.objects.select_for_update(of=("self",)).select_related("head").get(pk=existing.pk)
         self._add(incoming, existing)
@@ -83,14 +83,18 @@ class Planter:
 
     def _brings_news(self, incoming: Incoming) -> bool:
         existing = self._existing(incoming)
-        return existing is None or bool(_news(incoming, self._names(incoming, existing)))
+        return existing is None or self._has_news(incoming, existing)
+
+    def _has_news(self, incoming: Incoming, existing: Conversation) -> bool:
+        news = _news(incoming, self._names(incoming, existing))
+        return bool(news or new_turns(incoming.external_id, incoming.unsaved, existing))
 
     def _create(self, incoming: Incoming) -> Conversation:
         places = {node.source: place for place, node in enumerate(incoming.nodes)}
         names = {node.source: self._name(incoming, node) for node in incoming.nodes}
         first = next((message for node in incoming.nodes for message in node.messages if message.role == "user"), None)
-        ids = self._kept(incoming, incoming.nodes, None)
-        return trees.plant_tree(
+        ids = self._kept(incoming, incoming.nodes, incoming.unsaved, None)
+        conversation = trees.plant_tree(
             self._user,
             self._agent_of(incoming),
             [
@@ -109,15 +113,17 @@ class Planter:
             created_at=min(incoming.created_at, self._now),
             updated_at=min(incoming.updated_at, self._now),
         )
+        self._leave(incoming, incoming.unsaved, conversation, names, ids)
+        return conversation
 
     def _add(self, incoming: Incoming, existing: Conversation) -> None:
         known = self._names(incoming, existing)
-        news = self._believed(incoming, existing, known)
+        news, turns = self._believed(incoming, existing, known)
         places = {node.source: place for place, node in enumerate(news)}
         names = known | {node.source: self._name(incoming, node) for node in news}
         moves = incoming.head in places and self._is_where_it_was(incoming, existing, known)
         now = max(existing.updated_at, min(incoming.updated_at, self._now))
-        ids = self._kept(incoming, news, existing)
+        ids = self._kept(incoming, news, turns, existing)
         rows = trees.graft(
             existing,
             [
@@ -131,10 +137,31 @@ class Planter:
             trees.move_head(existing, rows[places[incoming.head]], now)
         else:
             advance(existing, now=now)
+        self._leave(incoming, turns, existing, names, ids)
 
-    def _believed(self, incoming: Incoming, existing: Conversation, known: dict[str, UUID]) -> list[Node]:
-        """Return what is new; what nobody may write stays only below what is here just as it is in the file."""
-        news = _news(incoming, known)
+    def _leave(
+        self,
+        incoming: Incoming,
+        turns: Sequence[UnsavedTurn],
+        conversation: Conversation,
+        names: Mapping[str, UUID],
+        ids: Ids,
+    ) -> None:
+        head = conversation.head.public_id if conversation.head else None
+        if ids:
+            turns = [replace(turn, messages=with_ids(turn.messages, ids)) for turn in turns]
+        leave(
+            incoming.external_id,
+            turns,
+            conversation,
+            names=names,
+            agents=self._agents,
+            at_head=head == (None if incoming.head is None else names[incoming.head]),
+            now=self._now,
+        )
+
+    def _same(self, incoming: Incoming, existing: Conversation, known: dict[str, UUID]) -> set[str | None]:
+        """Return those revisions of the file that are here just as they are there, or follow from such ones."""
         rows = Revision.objects.filter(conversation=existing, public_id__in=known.values())
         there = dict(rows.values_list("public_id", "context"))
         same: set[str | None] = {None}
@@ -143,16 +170,36 @@ class Planter:
             here = there[known[node.source]] if node.source in known else file
             if node.parent in same and canonical(here) == canonical(file):
                 same.add(node.source)
-        self.dropped += sum(node.source not in same and node.model_context.model_state is not None for node in news)
-        return [
-            node if node.source in same else replace(node, messages=claimed(node.messages), model_context=NOTHING_KEPT)
-            for node in news
-        ]
+        return same
 
-    def _kept(self, incoming: Incoming, nodes: Sequence[Node], existing: Conversation | None) -> Ids:
+    def _believed(
+        self, incoming: Incoming, existing: Conversation, known: dict[str, UUID]
+    ) -> tuple[list[Node], list[UnsavedTurn]]:
+        """Return what is new; what nobody may write stays only below what is here just as it is in the file."""
+        same = self._same(incoming, existing, known)
+        nodes, turns = [], []
+        for node in _news(incoming, known):
+            if node.source not in same:
+                self.dropped += node.model_context.model_state is not None
+                node = replace(node, messages=claimed(node.messages), model_context=NOTHING_KEPT)
+            nodes.append(node)
+        for turn in new_turns(incoming.external_id, incoming.unsaved, existing):
+            if not {turn.after, turn.beside} <= same:
+                self.dropped += turn.keeps_a_state
+                turn = as_claim(turn)
+            turns.append(turn)
+        return nodes, turns
+
+    def _kept(
+        self,
+        incoming: Incoming,
+        nodes: Sequence[Node],
+        turns: Sequence[UnsavedTurn],
+        existing: Conversation | None,
+    ) -> Ids:
         if not incoming.attachments:
             return {}
-        return self._enclosures.keep(incoming.attachments, _messages(nodes), existing)
+        return self._enclosures.keep(incoming.attachments, messages_of(nodes, turns), existing)
 
     def _is_where_it_was(self, incoming: Incoming, existing: Conversation, known: dict[str, UUID]) -> bool:
         """Return whether the head may move on: nobody went on from it, and no answer is being written."""
@@ -186,10 +233,6 @@ class Planter:
         if found is None:
             raise AgentNotFound("there is no agent that you may use, and a conversation needs one")
         return found
-
-
-def _messages(nodes: Sequence[Node]) -> list[AgentMessage]:
-    return [message for node in nodes for message in node.messages]
 
 
 def _news(incoming: Incoming, known: dict[str, UUID]) -> list[Node]:

@@ -1,6 +1,6 @@
-"""Seals: proof that a revision in a file is one that this site wrote there.
+"""Seals: proof that a revision in a file, or a turn that was not saved, is one that this site wrote there.
 
-A seal is an HMAC over the revision and the digest of the path that leads to it, whoever owns it and wherever it stands:
+A seal is an HMAC over that and the digest of the path that leads to it, whoever owns it and wherever it stands:
 an untouched file gives back what nobody may write by hand (model states, results of tools). The first of
 PAR_SECRET_KEYS seals, each of them opens.
 """
@@ -15,10 +15,12 @@ from django.conf import settings
 
 from agent.conf import decode_key
 from agent.crypto import current_key, key_name
-from conversations.moving.document import RevisionDocument
+from conversations.moving.document import RevisionDocument, UnsavedDocument
 from conversations.store.spelling import canonical
 
 _SALT = b"par revision seal v1"
+_UNSAVED = b"unsaved turn"
+_KEPT_UNSAVED = ("kind", "kept", "status", "outcome", "error", "messages", "unfinished", "modelContext", "usage")
 _KEPT = ("kind", "keyframe", "messages", "modelContext", "usage", "outcome")
 
 
@@ -36,6 +38,13 @@ class Trail:
         digest = hashlib.sha256(before + revision.revision_id.bytes + kept).digest()
         self._digests[revision.revision_id] = digest
         return digest
+
+    def of(self, turn: UnsavedDocument) -> bytes:
+        """Return what the seal of a turn covers that was not saved; raises `KeyError`."""
+        before = self._digests[turn.after] + (b"" if turn.beside is None else self._digests[turn.beside])
+        wire = turn.to_wire()
+        kept = canonical({name: wire[name] for name in _KEPT_UNSAVED})
+        return hashlib.blake2b(before + turn.execution_id.bytes + kept, digest_size=32, person=_UNSAVED).digest()
 
 
 def seal(digest: bytes) -> str:

@@ -27,7 +27,7 @@ from conversations.store.revisions import (
     restore,
 )
 from conversations.store.siblings import Sibling, siblings
-from conversations.store.trees import Node, fork, graft, move_head, plant_tree
+from conversations.store.trees import Node, fork, graft, leave_turns, move_head, plant_tree
 from conversations.store.turns import BegunTurn, begin_turn, check_turn, request_digest, save_turn, title_of
 
 __all__ = [
@@ -61,6 +61,7 @@ __all__ = [
     "fork",
     "graft",
     "label_revision",
+    "leave_turns",
     "load_context",
     "load_path",
     "locked_conversation",

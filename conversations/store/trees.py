@@ -16,7 +16,7 @@ from agent.runtime.exceptions import InvalidArgument
 from agent.runtime.ids import uuid7
 from agent.runtime.messages import AgentMessage, ModelContext
 from conversations.attachments import attach
-from conversations.models import Conversation, Revision, RevisionKind, User
+from conversations.models import Conversation, Execution, Revision, RevisionKind, User
 from conversations.search import index_revisions, index_title
 from conversations.store.chains import KnownState, StateTrail, is_change, known_state, stored_rest, stored_state
 from conversations.store.contexts import NOTHING, load_path
@@ -118,6 +118,19 @@ def graft(conversation: Conversation, nodes: Sequence[Node]) -> list[Revision]:
         Conversation.objects.filter(pk=conversation.pk).update(version=highest)
         conversation.version = highest
     return rows
+
+
+def leave_turns(conversation: Conversation, executions: Sequence[Execution]) -> None:
+    """Keep turns that ended elsewhere and are no part of the conversation; part of a transaction that holds its lock.
+
+    Raises `AttachmentNotFound` for a picture that its owner does not have.
+    """
+    attach(conversation, [AgentMessage.from_wire(each) for row in executions for each in row.transcript])
+    begun = {row.pk: row.created_at for row in executions}
+    Execution.objects.bulk_create(executions, batch_size=BATCH)
+    for row in executions:
+        row.created_at = begun[row.pk]  # which becomes the present when a row is made
+    Execution.objects.bulk_update(executions, ["created_at"], batch_size=BATCH)
 
 
 def fork(

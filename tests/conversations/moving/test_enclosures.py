@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 import pytest
+from django.utils import timezone
 
 from agent.providers.images import MAX_SIDE
 from agent.runtime.messages import AgentMessage
@@ -20,10 +21,11 @@ from conversations.attachments.storage import place_of, remove, storage
 from conversations.exceptions import ImportInvalid
 from conversations.models import Attachment, Conversation, User
 from conversations.moving import Form, enclosures, export_all, export_one
-from conversations.store import load_context, trees
+from conversations.store import load_context, load_path, trees
+from conversations.unsaved import unsaved_turns
 from tests.conversations.attachments.files import pdf, picture, stored_in
 from tests.conversations.moving.files import taken
-from tests.factories import AgentProfileFactory, UserFactory
+from tests.factories import AgentProfileFactory, ExecutionFactory, UserFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -273,3 +275,27 @@ def test_all_files_of_an_import_are_bounded(
     assert read == [name for name, _ in (files[:2] if limit == "MOST_PIXELS" else files)]
     copy = imported(UserFactory(), with_files(conversation, *files[:2], *files[:1]))
     assert sorted(files_of(copy)) == sorted(name for name, _ in files[:2])
+
+
+def test_a_picture_of_a_turn_that_was_not_saved_goes_with_it(conversation: Conversation) -> None:
+    row = keep(conversation.owner, read_file(picture(), "lost.png"))
+    said = AgentMessage(id="u-1", role="user", blocks=(block_of(row),)).to_wire()
+    failed = ExecutionFactory.build(
+        conversation=conversation,
+        base=conversation.head,
+        status="failed",
+        input=said,
+        transcript=[said],
+        created_at=timezone.now(),
+    )
+    trees.leave_turns(conversation, [failed])
+    file = written(conversation)
+    copy = imported(other := UserFactory(), file)
+    (turn,) = unsaved_turns(copy, load_path(copy, copy.head))
+
+    mine = Attachment.objects.get(owner=other, name="lost.png")
+    assert [picture_of(block) for block in turn.messages[0].blocks] == [mine.pk]
+    assert open_bytes(mine) == picture()
+    del file["conversations"][0]["attachments"][-1]
+    with pytest.raises(ImportInvalid, match=r"unsavedTurns\[0\].*is not in the file"):
+        imported(UserFactory(), file)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import orjson
 import pytest
@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from agent.models import AgentProfile
 from agent.runtime.messages import ToolResultBlock
-from conversations.exceptions import ImportInvalid
+from conversations.exceptions import ConversationConflict, ImportInvalid
 from conversations.models import Conversation, Execution, ExecutionStatus, Revision, User
-from conversations.moving import Form, export_all, export_one
-from conversations.store import load_context
+from conversations.moving import Form, export_all
+from conversations.store import adopt_recovered, load_context
 from tests.conversations.moving.files import taken
 from tests.conversations.moving.trees import planted, planting
 from tests.damage import grow, message
@@ -51,8 +51,14 @@ def same(conversation: dict[str, Any]) -> dict[str, Any]:
         | {"parent": places.get(each["parent"])}
         for each in conversation["revisions"]
     ]
+    turns = [
+        {name: value for name, value in each.items() if name not in ("executionId", "seal")}
+        | {"after": places.get(each["after"]), "beside": places.get(each["beside"])}
+        for each in conversation["unsavedTurns"]
+    ]
     kept = {name: value for name, value in conversation.items() if name not in own}
-    return kept | {"head": places.get(conversation["head"]), "revisions": revisions}
+    turns.sort(key=lambda each: (each["createdAt"], each["messages"][0]["id"]))
+    return kept | {"head": places.get(conversation["head"]), "revisions": revisions, "unsavedTurns": turns}
 
 
 @IN_DATABASE
@@ -209,20 +215,121 @@ def test_no_secret_and_no_instruction_is_in_a_file(conversation: Conversation, s
     assert conversation.owner.email not in file
 
 
-def test_turns_that_were_not_saved_are_told_of(conversation: Conversation) -> None:
-    ExecutionFactory(
-        conversation=conversation,
-        base=conversation.head,
-        status=ExecutionStatus.FAILED,
-        error_code="MODEL_FAILED",
-        input=tool_turn()[0],
+def failed_turn(conversation: Conversation) -> Execution:
+    """A turn below the head in which a tool ran and another may have."""
+    messages = orjson.loads(orjson.dumps(tool_turn("completed")[:3]).replace(b"m-", b"u-").replace(b"call-", b"x-"))
+    open_call = {"type": "tool-call", "callId": "x-2", "name": "fetch", "input": {}}
+    messages.append({"id": "u-4", "role": "assistant", "blocks": [open_call]})
+    text = {"index": 0, "type": "text", "callId": "", "name": "", "text": "Half a", "stopped": False}
+    return cast(
+        Execution,
+        ExecutionFactory(
+            conversation=conversation,
+            agent=conversation.agent,
+            base=conversation.head,
+            base_version=conversation.version,
+            status=ExecutionStatus.FAILED,
+            error_code="MODEL_FAILED",
+            error_message="the server went away",
+            retryable=True,
+            input=messages[0],
+            transcript=messages,
+            calls={"x-2": "started"},
+            partial={"messageId": "u-5", "blocks": [text]},
+            model_context={"checkpoint": None, "modelState": {"format": "f/v1", "data": "s-3"}, "usage": None},
+        ),
     )
-    export = export_one(conversation.owner, conversation.pk, Form.JSON)
-    (turn,) = orjson.loads(b"".join(export.pieces))["conversations"][0]["unsavedTurns"]
-    assert conversation.head is not None
-    assert (turn["after"], turn["error"]["code"]) == (str(conversation.head.public_id), "MODEL_FAILED")
+
+
+def facts(revision: Revision) -> list[tuple[str, str, bool]]:
+    results = [block for message in revision.context for block in message["blocks"] if block["type"] == "tool-result"]
+    return [(each["name"], each["execution"], each.get("imported", False)) for each in results]
+
+
+def test_a_turn_that_was_not_saved_can_be_continued_from_in_the_copy(conversation: Conversation) -> None:
+    failed_turn(conversation)
+    file = written(conversation.owner)
+    done = taken(other := UserFactory(), file)
+    turn = Execution.objects.select_related("conversation").get(conversation__owner=other)
+    adopted = adopt_recovered(other, turn.pk).execution.revision
+    assert adopted is not None
+    context = load_context(adopted.conversation, adopted)
+
+    assert done.model_states_dropped == 0
+    assert (turn.error_code, turn.error_message, turn.retryable) == ("MODEL_FAILED", "the server went away", True)
+    assert facts(adopted) == [("look", "completed", False), ("fetch", "unknown", False)]
+    assert [message.text for message in context.messages][-1] == "Half a"
+    assert context.model_context.model_state is not None
+    assert context.model_context.model_state.data == "s-3"
+    assert taken(other, file).unchanged == 1, "what was continued from does not come again"
+    assert Execution.objects.filter(conversation__owner=other).count() == 1
+
+
+def test_a_first_turn_that_failed_comes_back(user: User, agent: AgentProfile) -> None:
+    empty = ConversationFactory(owner=user, agent=agent, title="Never answered")
+    failed_turn(empty)
+    assert taken(other := UserFactory(), written(user)).created == 1
+    assert Execution.objects.get(conversation__owner=other).base is None
+    assert taken(user, written(user)).unchanged == 1, "where the original is nothing changes"
+
+
+def test_a_newer_file_brings_the_turns_that_failed_since(conversation: Conversation) -> None:
+    other = UserFactory()
+    taken(other, written(conversation.owner))
+    failed_turn(conversation)
+    done = taken(other, written(conversation.owner))
+    turn = Execution.objects.select_related("conversation__head").get(conversation__owner=other)
+    assert (done.updated, done.model_states_dropped) == (1, 0)
+    assert turn.conversation.head == turn.base
+    assert adopt_recovered(other, turn.pk).created
+
+
+def test_a_turn_whose_conversation_has_gone_on_becomes_a_branch_of_the_copy_too(conversation: Conversation) -> None:
+    failed_turn(conversation)
+    Conversation.objects.filter(pk=conversation.pk).update(version=3, head_version=3)
     taken(other := UserFactory(), written(conversation.owner))
-    assert not Execution.objects.filter(conversation__owner=other).exists()
+    turn = Execution.objects.get(conversation__owner=other)
+    with pytest.raises(ConversationConflict):
+        adopt_recovered(other, turn.pk)
+    assert adopt_recovered(other, turn.pk, as_branch=True).created
+
+
+def unsaved(file: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = file["conversations"][0]["unsavedTurns"][0]
+    return found
+
+
+FORGED_TURNS: dict[str, tuple[Callable[[dict[str, Any]], Any], int]] = {
+    "another state": (lambda file: unsaved(file)["modelContext"]["modelState"].update(data="mine"), 1),
+    "another text": (lambda file: unsaved(file)["messages"][0]["blocks"][0].update(text="Look again"), 1),
+    "another result": (lambda file: unsaved(file)["messages"][2]["blocks"][0].update(status="success"), 1),
+    "another half": (lambda file: unsaved(file)["unfinished"]["blocks"][0].update(text="Half the"), 1),
+    "another end": (lambda file: unsaved(file).update(status="cancelled"), 1),
+    "another place": (lambda file: unsaved(file).update(after=edited(file)["revisionId"]), 1),
+    "another turn": (lambda file: unsaved(file).update(executionId="01890a5d-ac96-774b-bcce-b302099a8000"), 1),
+    "no seal": (lambda file: unsaved(file).pop("seal"), 1),
+    "the seal of a revision": (lambda file: unsaved(file).update(seal=edited(file, 1)["seal"]), 1),
+    "the seal of a turn for a revision": (lambda file: edited(file, 1).update(seal=unsaved(file)["seal"]), 1),
+    "another beginning": (lambda file: edited(file)["messages"][0]["blocks"][0].update(text="Look again"), 3),
+}
+
+
+@pytest.mark.parametrize(("forge", "dropped"), FORGED_TURNS.values(), ids=FORGED_TURNS.keys())
+def test_a_turn_that_was_touched_is_a_claim(
+    conversation: Conversation, forge: Callable[[dict[str, Any]], Any], dropped: int
+) -> None:
+    """DESIGN 7: what is continued from neither sets nor clears E6's facts."""
+    failed_turn(conversation)
+    file = orjson.loads(written(conversation.owner))
+    forge(file)
+    done = taken(other := UserFactory(), json.dumps(file).encode())
+    turn = Execution.objects.get(conversation__owner=other)
+    adopted = adopt_recovered(other, turn.pk, as_branch=True).execution.revision
+    assert adopted is not None
+    genuine = "the seal of a turn for a revision"
+
+    assert done.model_states_dropped == dropped
+    assert {imported for _, _, imported in facts(adopted)} == {forge is not FORGED_TURNS[genuine][0]}
 
 
 def test_a_newer_file_adds_what_is_new_and_leaves_the_rest(conversation: Conversation) -> None:
@@ -362,6 +469,48 @@ BROKEN: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
         lambda file: edited(file, 0)["messages"].pop(1),
         "$.conversations[0].revisions[0].messages",
     ),
+    "a turn twice": (
+        lambda file: file["conversations"][0]["unsavedTurns"].append(unsaved(file)),
+        "$.conversations[0].unsavedTurns[1].executionId",
+    ),
+    "a turn below nothing": (
+        lambda file: unsaved(file).update(after="01890a5d-ac96-774b-bcce-b302099a8000"),
+        "$.conversations[0].unsavedTurns[0].after",
+    ),
+    "a turn beside its base": (
+        lambda file: unsaved(file).update(beside=unsaved(file)["after"]),
+        "$.conversations[0].unsavedTurns[0].beside",
+    ),
+    "a turn that keeps of nothing": (
+        lambda file: unsaved(file).update(kept=1),
+        "$.conversations[0].unsavedTurns[0].kept",
+    ),
+    "a turn that keeps too much": (
+        lambda file: unsaved(file).update(
+            after=edited(file)["revisionId"], beside=edited(file, 1)["revisionId"], kept=2
+        ),
+        "$.conversations[0].unsavedTurns[0].kept",
+    ),
+    "a turn of nobody": (
+        lambda file: unsaved(file)["messages"].pop(0),
+        "$.conversations[0].unsavedTurns[0].messages[0].role",
+    ),
+    "a turn without a word": (
+        lambda file: unsaved(file).update(messages=[]),
+        "$.conversations[0].unsavedTurns[0].messages",
+    ),
+    "a turn that is live": (
+        lambda file: unsaved(file).update(status="running"),
+        "$.conversations[0].unsavedTurns[0].status",
+    ),
+    "a message of the path in a turn": (
+        lambda file: unsaved(file).update(seal=None) or unsaved(file)["messages"][0].update(id="m-1"),
+        "$.conversations[0].unsavedTurns[0].messages[0]",
+    ),
+    "an open call in a turn": (
+        lambda file: unsaved(file).update(seal=None) or unsaved(file)["messages"].pop(),
+        "$.conversations[0].unsavedTurns[0].messages",
+    ),
     "depth": (
         lambda file: edited(file, 0)["messages"][1]["blocks"][0].update(input={"a": DEEP}),
         "$.conversations[0]",
@@ -374,6 +523,7 @@ BROKEN: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
 def test_a_broken_file_is_refused_as_a_whole_with_the_place(
     conversation: Conversation, break_it: Callable[[dict[str, Any]], Any], place: str
 ) -> None:
+    failed_turn(conversation)
     file = orjson.loads(written(conversation.owner))
     break_it(file)
     if len(file["conversations"]) == 1:

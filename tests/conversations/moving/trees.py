@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import uuid4
 
 from hypothesis import strategies as st
 
 from agent.models import AgentProfile
 from agent.runtime.messages import AgentMessage, ModelContext, ModelState
-from conversations.models import Conversation, RevisionKind, User
+from conversations.models import Conversation, Execution, RevisionKind, User
 from conversations.store import trees
+
+Planting: TypeAlias = tuple[list[trees.Node], int, dict[str, Any], list[dict[str, Any]]]
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20) | st.sampled_from(
     ["数据 索引", "```\nopen", "\u202e\ufeff", "## You", "𝄞" * 3]
@@ -84,8 +86,44 @@ def nodes(draw: st.DrawFn) -> list[trees.Node]:
 
 
 @st.composite
-def planting(draw: st.DrawFn) -> tuple[list[trees.Node], int, dict[str, Any]]:
-    """The revisions of a conversation, the place of its head, and its columns."""
+def leftovers(draw: st.DrawFn, drawn: list[trees.Node]) -> list[dict[str, Any]]:
+    """Columns of turns that were not saved; `base` and `beside` are places of revisions."""
+    made: list[dict[str, Any]] = []
+    for _ in range(draw(st.integers(0, 3))):
+        beside = draw(st.none() | st.integers(0, len(drawn) - 1)) if drawn else None
+        base = draw(st.none() | st.integers(0, len(drawn) - 1)) if drawn else None
+        said = [message.to_wire() for message in draw(turns())]
+        begun = draw(MOMENTS)
+        failed = draw(st.booleans())
+        columns: dict[str, Any] = {
+            "base": base if beside is None else drawn[beside].parent,
+            "beside": beside,
+            "kept": 0 if beside is None else draw(st.integers(0, len(drawn[beside].messages))),
+            "kind": RevisionKind.TURN if beside is None else RevisionKind.EDIT,
+            "status": "failed" if failed else "cancelled",
+            "outcome": None if failed else {"type": "cancelled", "reason": "user"},
+            "error_code": "MODEL_FAILED" if failed else "",
+            "error_message": draw(TEXTS) if failed else "",
+            "retryable": failed and draw(st.booleans()),
+            "input": said[0],
+            "transcript": draw(st.sampled_from([[], said[:1], said])),
+            "usage": draw(st.none() | st.just({"inputTokens": 1, "outputTokens": 2, "totalTokens": 3})),
+            "created_at": begun,
+            "finished_at": begun + timedelta(seconds=1),
+        }
+        if draw(st.booleans()):
+            text = {"index": 0, "type": "text", "callId": "", "name": "", "text": draw(TEXTS), "stopped": False}
+            columns["partial"] = {"messageId": f"message-{uuid4()}", "blocks": [text]}
+        if draw(st.booleans()):
+            state = {"format": "tests/v1", "data": draw(VALUES)}
+            columns["model_context"] = {"checkpoint": None, "modelState": state, "usage": None}
+        made.append(columns)
+    return made
+
+
+@st.composite
+def planting(draw: st.DrawFn) -> Planting:
+    """The revisions of a conversation, the place of its head, its columns, and turns that are no part of it."""
     drawn = draw(nodes())
     head = draw(st.integers(0, len(drawn) - 1)) if drawn else 0
     created = draw(MOMENTS)
@@ -100,9 +138,18 @@ def planting(draw: st.DrawFn) -> tuple[list[trees.Node], int, dict[str, Any]]:
         "created_at": created,
         "updated_at": created + timedelta(seconds=draw(st.integers(0, 1000))),
     }
-    return drawn, head, columns
+    return drawn, head, columns, draw(leftovers(drawn))
 
 
-def planted(user: User, agent: AgentProfile, drawn: tuple[list[trees.Node], int, dict[str, Any]]) -> Conversation:
-    made, head, columns = drawn
-    return trees.plant_tree(user, agent, made, head=head if made else None, **columns)
+def planted(user: User, agent: AgentProfile, drawn: Planting) -> Conversation:
+    made, head, columns, unsaved = drawn
+    conversation = trees.plant_tree(user, agent, made, head=head if made else None, **columns)
+    rows = list(conversation.revisions.order_by("pk"))
+    executions = []
+    for at, each in enumerate(unsaved):
+        places = {name: None if each[name] is None else rows[each[name]] for name in ("base", "beside")}
+        version = conversation.version if at % 2 else 0
+        more = {"user": user, "agent": agent, "request_id": uuid4(), "base_version": version}
+        executions.append(Execution(conversation=conversation, **{**each, **places, **more}))
+    trees.leave_turns(conversation, executions)
+    return conversation
