@@ -25,7 +25,7 @@ TURNS = 10
 DROPS = 5  # of each person in each turn: a thousand in all
 PIECES = 60
 PACE = 0.01
-PING = 1.0
+PING = 1.0, 5.0  # after how many seconds of silence, and how many a busy client has to answer
 MOST_MEMORY = 120.0  # MiB above the beginning
 HANDLES = 8 + PEOPLE  # the server keeps a connection to the provider for each run at a time, to use it again
 CONNECTIONS = 12  # to PostgreSQL, whatever the number of sockets
@@ -33,7 +33,7 @@ CONNECTIONS = 12  # to PostgreSQL, whatever the number of sockets
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    options = ("--ping", str(PING), str(PING))
+    options = ("--ping", *map(str, PING))
     many = {"PAR_CONNECTIONS_PER_PERSON": "2000"}
     with Site(tmp_path_factory.mktemp("site"), pace=0.01, probed=True, options=options, settings=many) as made:
         yield made

@@ -7,12 +7,12 @@ import { Composer } from "./composer.js";
 import { Conflict } from "./conflict.js";
 import { listenForEarlier } from "./earlier.js";
 import { Editing } from "./editing.js";
-import { blockOf } from "./files.js";
 import { Follower } from "./follower.js";
 import { announce } from "./fragments.js";
 import { ConnectionLine } from "./line.js";
 import { Menu } from "./menu.js";
 import { adopt, listenForOffers } from "./offers.js";
+import { blocksOf, inputOf, titleOf } from "./said.js";
 import { Connection } from "./socket.js";
 import { Transcript } from "./transcript.js";
 import { sentence } from "./words.js";
@@ -289,15 +289,4 @@ export class Chat {
     sessionStorage.setItem(mark, String(version));
     location.reload();
   }
-}
-
-const textOf = (text) => (text.trim() === "" ? [] : [{ type: "text", text }]);
-
-/* What is sent of a text and its files, and the blocks that the message will have. */
-const inputOf = ({ text, files }) => [...textOf(text), ...files.map(({ attachmentId }) => ({ type: "attachment", attachmentId }))];
-const blocksOf = ({ text, files }) => [...textOf(text), ...files.map(blockOf)];
-
-/* What a conversation is called after its first message, whole: the style cuts it where it has no room. */
-function titleOf(text, files) {
-  return text.trim().replaceAll(/\s+/g, " ") || files.map(({ name }) => name).join(", ");
 }
