@@ -145,7 +145,8 @@ class ParSettings(BaseModel):
         50, description="Commands a second that one websocket may send."
     )
     requests_per_minute: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
-        600, description="Requests to the HTTP API that one person may send in a minute."
+        600,
+        description="Requests a minute that one person may send to the HTTP API, and one address to shared pages.",
     )
     connections_per_person: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
         200, description="Websockets, event streams and long polls that one person may have open at a time."

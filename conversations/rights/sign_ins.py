@@ -6,18 +6,16 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from ipaddress import ip_address
 from typing import Any
 from uuid import UUID
 
-from allauth.account.adapter import get_adapter
 from django.contrib.auth import SESSION_KEY
 from django.contrib.sessions.models import Session
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
 from django.utils import timezone
 
 from agent.runtime.values import clean_text
+from conversations.addresses import client_address
 from conversations.models import SignIn, User
 from conversations.models.sign_ins import USER_AGENT_LENGTH
 
@@ -64,7 +62,7 @@ def note_sign_in(request: HttpRequest | None, user: User, **told: Any) -> None:
     values = {
         "user": user,
         "user_agent": clean_text(request.META.get("HTTP_USER_AGENT", ""))[:USER_AGENT_LENGTH],
-        "address": _address(request),
+        "address": client_address(request),
         "created_at": now,
         "last_seen_at": now,
     }
@@ -128,10 +126,3 @@ def browser_name(user_agent: str) -> str:
     if browser and system:
         return f"{browser} on {system}"
     return browser or system or "An unknown browser"
-
-
-def _address(request: HttpRequest) -> str | None:
-    try:
-        return str(ip_address(get_adapter(request).get_client_ip(request)))
-    except (PermissionDenied, ValueError):
-        return None

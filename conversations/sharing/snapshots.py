@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from django.core.cache import cache
+
 from agent.runtime.messages import AgentMessage
 from conversations.attachments import pictures_in
 from conversations.models import Attachment, ShareLink
@@ -14,6 +16,7 @@ from conversations.sources import Sources
 from conversations.store import load_context
 from conversations.transcript import Entry, history
 
+REMEMBERED = 300  # seconds
 PAGE = 60  # messages that a page has before the next turn begins another
 
 
@@ -48,11 +51,22 @@ def snapshot_page(share: ShareLink, wanted: str, base: str) -> SnapshotPage:
 
 
 def shared_picture(share: ShareLink, id: UUID) -> Attachment | None:
-    """Return an attachment that is a picture of the snapshot, with three queries; None for all else."""
-    if id not in pictures_in(shared_messages(load_context(share.conversation, share.revision).messages)):
+    """Return an attachment that is a picture of the snapshot, with three queries, soon again with one; else None."""
+    if str(id) not in _pictures(share):
         return None
     found = Attachment.objects.filter(pk=id, owner_id=share.owner_id).first()
     return found if found is not None and found.is_picture else None
+
+
+def _pictures(share: ShareLink) -> list[str]:
+    """Return the ids of all pictures of a snapshot; a page of many is not read once for each of them."""
+    key = f"par-shared-pictures:{share.revision.public_id}"
+    found: list[str] | None = cache.get(key)
+    if found is None:
+        messages = shared_messages(load_context(share.conversation, share.revision).messages)
+        found = [str(id) for id in pictures_in(messages)]
+        cache.set(key, found, REMEMBERED)
+    return found
 
 
 def turns(messages: Sequence[AgentMessage]) -> list[tuple[AgentMessage, ...]]:

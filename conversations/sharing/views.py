@@ -26,7 +26,7 @@ from agent.runtime.exceptions import InvalidArgument, InvalidState
 from agent.runtime.messages import Value
 from conversations.api.attachments import locked_down
 from conversations.api.idempotency import done_once
-from conversations.api.throttling import take
+from conversations.api.throttling import take, take_unknown
 from conversations.attachments import open_bytes
 from conversations.exceptions import AgentNotFound, AttachmentMissing, ConversationNotFound, RateLimited, ShareNotFound
 from conversations.models import Conversation, ShareLink, User
@@ -58,6 +58,10 @@ class _Made(Value):
 @csp_replace(_STILL)  # type: ignore[arg-type]  # its type forgets the parameters of an address
 def shared(request: HttpRequest, token: str) -> HttpResponse:
     """Show a snapshot to whoever has the link; nobody is asked who they are, and no cookie is read or set."""
+    try:
+        take_unknown(request)
+    except RateLimited as error:
+        return _busy(error)
     share = ShareLink.find(token)
     if share is None:
         return _gone()
@@ -69,6 +73,10 @@ def shared(request: HttpRequest, token: str) -> HttpResponse:
 @never_cache
 def picture(request: HttpRequest, token: str, pk: UUID) -> HttpResponse:
     """Send a picture of a snapshot, without its name and without what a camera wrote into it."""
+    try:
+        take_unknown(request)
+    except RateLimited as error:
+        return _busy(error)
     share = ShareLink.find(token)
     attachment = None if share is None else shared_picture(share, pk)
     if attachment is None:
@@ -230,6 +238,13 @@ def _still(template: str, context: dict[str, Any], status: int = 200) -> HttpRes
 def _gone() -> HttpResponse:
     """Return the one answer for links that are unknown, expired or revoked."""
     return _still("share/gone.html", {}, status=404)
+
+
+def _busy(error: RateLimited) -> HttpResponse:
+    """Return the answer to an address that asks for too much."""
+    response = _still("share/busy.html", {"seconds": error.retry_after}, status=429)
+    response["Retry-After"] = str(error.retry_after)
+    return response
 
 
 def _hidden(response: HttpResponse) -> HttpResponse:

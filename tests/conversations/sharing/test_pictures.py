@@ -111,6 +111,15 @@ def test_only_the_pictures_of_the_snapshot_are_there(
     assert client.get(f"{address}attachments/{shown.pk}").status_code == 404
 
 
+def test_a_page_of_many_pictures_is_not_read_for_each_of_them(
+    client: Client, address: str, shown: Attachment, django_assert_num_queries: Any
+) -> None:
+    """The link, the light rows of the path and its bodies, the attachment; and then the link and the attachment."""
+    for queries in (4, 2):
+        with django_assert_num_queries(queries):
+            assert client.get(f"{address}attachments/{shown.pk}").status_code == 200
+
+
 MARKED: dict[str, Any] = {
     "image/jpeg": {"format": "JPEG", "comment": SECRET, "quality": 90},
     "image/png": {"format": "PNG"},

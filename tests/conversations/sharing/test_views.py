@@ -392,3 +392,32 @@ def test_all_links_of_a_person_are_a_fragment_of_the_account_page(owner: User, r
     assert f'action="/shares/{made.pk}/revoke/"' in page
     assert 'name="next" value="/accounts/data/"' in page
     assert f'href="/accounts/data/?shares={made.pk}"' in page
+
+
+def test_who_asks_for_too_much_is_told_when_to_come_back(client: Client, owner: User, settings: Any) -> None:
+    """Whoever has no account counts by address; guesses of links count as well."""
+    settings.PAR = settings.PAR.model_copy(update={"requests_per_minute": 3})
+    _, address = share(talk(owner, (said("x"), answered("y"))))
+
+    def ask(*addresses: str, **headers: Any) -> list[int]:
+        return [client.get(each, **headers).status_code for each in addresses]
+
+    wanted = (address, f"{address}attachments/{uuid4()}", "/s/unknown/", address)
+    answers = ask(*wanted)
+    if answers == [200, 404, 404, 200]:
+        answers = ask(*wanted)  # a minute began in between
+    assert answers == [200, 404, 404, 429]
+    response = client.get(address)
+    assert 0 < int(response["Retry-After"]) <= 60
+    assert "too much at once" in response.content.decode()
+    assert {"no-store", "private"} <= {each.strip() for each in response["Cache-Control"].split(",")}
+    assert ask(address, REMOTE_ADDR="192.0.2.7") == [200]
+
+
+def test_an_address_of_the_sixth_version_counts_with_its_network(client: Client, owner: User, settings: Any) -> None:
+    """A household has 2**64 of them."""
+    settings.PAR = settings.PAR.model_copy(update={"requests_per_minute": 3})
+    addresses = [f"2001:db8::{each}" for each in range(1, 9)]
+    answers = [client.get("/s/unknown/", REMOTE_ADDR=each).status_code for each in addresses]
+    assert 429 in answers
+    assert client.get("/s/unknown/", REMOTE_ADDR="2001:db8:0:1::1").status_code == 404
