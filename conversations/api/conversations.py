@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 from uuid import UUID
 
@@ -16,13 +17,13 @@ from conversations import store
 from conversations.api import schemas
 from conversations.api.auth import READ, WRITE, credential
 from conversations.api.bodies import ForkBody, NewConversation, PatchBody, ResetBody, RestoreBody, SaveBody
-from conversations.api.idempotency import IdempotencyKey, once
+from conversations.api.idempotency import IdempotencyKey, done_once, once
 from conversations.api.parsing import Moment, from_wire
 from conversations.api.serving import find_host, json_answer
 from conversations.api.whole import Sent, Whole
 from conversations.hosting.leaving import stop_runs
 from conversations.listing import Filters, page_of
-from conversations.models import Conversation
+from conversations.models import Conversation, User
 from conversations.search import matching_conversations
 
 REFUSED = schemas.REFUSED
@@ -80,16 +81,15 @@ async def create_conversation(
 ) -> HttpResponse:
     """Without `agent` it is the usual one; a run in it may name another. `context` is what was said elsewhere."""
     user = credential(request).user
-    given, digest = await sync_to_async(body.read)(NewConversation)
-    wanted = given or NewConversation()
 
-    def make() -> schemas.ConversationSnapshot:
-        made = store.create_conversation(user, title=wanted.title, agent=wanted.agent, temporary=wanted.temporary)
-        if wanted.context is not None and wanted.context.messages:
-            made = store.put_conversation(user, made.pk, wanted.title, made.version, wanted.context)
-        return _snapshot(made)
+    def create() -> HttpResponse:
+        with body.room(user.pk):
+            given, digest = body.read(NewConversation)
+            work = partial(_make, user, given or NewConversation())
+            status, answer = done_once(user, idempotency_key, digest, work)
+        return HttpResponse(answer, status=status, content_type="application/json")
 
-    return await once(request, idempotency_key, make, digest=digest)
+    return await sync_to_async(create)()
 
 
 @router.get(
@@ -118,12 +118,13 @@ async def save_conversation(
     user = credential(request).user
 
     def save() -> HttpResponse:
-        wanted, _ = body.read(SaveBody)
-        if wanted is None:
-            raise InvalidArgument("a body is needed")
-        return json_answer(
-            _snapshot(store.put_conversation(user, conversation_id, wanted.title, wanted.revision, wanted.context))
-        )
+        with body.room(user.pk):
+            wanted, _ = body.read(SaveBody)
+            if wanted is None:
+                raise InvalidArgument("a body is needed")
+            return json_answer(
+                _snapshot(store.put_conversation(user, conversation_id, wanted.title, wanted.revision, wanted.context))
+            )
 
     return await sync_to_async(save)()
 
@@ -231,6 +232,13 @@ async def reset_model_state(
 
 def head_of(conversation: Conversation) -> schemas.ConversationHead:
     return schemas.ConversationHead(conversation=schemas.ConversationRow.of(conversation))
+
+
+def _make(user: User, wanted: NewConversation) -> schemas.ConversationSnapshot:
+    made = store.create_conversation(user, title=wanted.title, agent=wanted.agent, temporary=wanted.temporary)
+    if wanted.context is not None and wanted.context.messages:
+        made = store.put_conversation(user, made.pk, wanted.title, made.version, wanted.context)
+    return _snapshot(made)
 
 
 def _snapshot(conversation: Conversation) -> schemas.ConversationSnapshot:

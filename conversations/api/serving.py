@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from os import SEEK_END
 from typing import IO, Any, ParamSpec, TypeVar, cast
 
 from asgiref.sync import SyncToAsync, sync_to_async
@@ -45,6 +46,16 @@ def cut_off_of(request: HttpRequest) -> Callable[[], None] | None:
 def body_of(request: HttpRequest) -> IO[bytes]:
     """Return what the body of an upload is read from, in a thread: `serve` keeps it beside the request."""
     return cast(IO[bytes], _scope(request).get("par.body") or request)
+
+
+def size_of(request: HttpRequest) -> int:
+    """Return how many bytes `body_of` has."""
+    body: IO[bytes] | None = _scope(request).get("par.body")
+    if body is None:
+        return int(request.META.get("CONTENT_LENGTH") or 0)
+    size = body.seek(0, SEEK_END)
+    body.seek(0)
+    return size
 
 
 async def in_database(request: HttpRequest, job: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:

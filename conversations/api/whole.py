@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Generic, TypeVar, get_args
 
 from django.conf import settings
@@ -15,9 +16,11 @@ from agent.runtime.messages import Value
 from agent.runtime.pieces import read_in_pieces
 from conversations.api.idempotency import digest_of
 from conversations.api.parsing import sent_json, value_of
-from conversations.api.serving import body_of
+from conversations.api.serving import body_of, find_host, size_of
 from conversations.exceptions import PayloadTooLarge, UnsupportedMediaType
 from conversations.moving.elements import MOST_PARTS
+
+LARGE = 1024 * 1024  # bytes
 
 V = TypeVar("V", bound=Value)
 B = TypeVar("B", bound=Value | None)
@@ -49,6 +52,13 @@ class Sent(Generic[B]):
 
     def __init__(self, request: HttpRequest) -> None:
         self.request = request
+
+    def room(self, user_id: int) -> AbstractContextManager[None]:
+        """Hold room for a large body while it is read and worked on; raises `RateLimited` when entered."""
+        host = find_host(self.request)
+        if host is None or size_of(self.request) <= LARGE:
+            return nullcontext()
+        return host.large_bodies.room(user_id)
 
     def read(self, model: type[V]) -> tuple[V | None, str]:
         """Return what a body says, None for an empty one, and the digest of its request; not for the event loop.

@@ -32,7 +32,7 @@ from conversations.hosting.hub import EventHub
 from conversations.hosting.jobs import Found, Jobs
 from conversations.hosting.markdown import MarkdownRun
 from conversations.hosting.pictures import PICTURE_LIMITS
-from conversations.hosting.places import Places
+from conversations.hosting.places import LargeBodies, Places
 from conversations.hosting.pruning import prune_hourly
 from conversations.hosting.run import HostedRun
 from conversations.hosting.setup import Begun, StartRequest
@@ -76,6 +76,7 @@ class ExecutionHost:
         self.file_reader = FileReader()
         self.hub = EventHub()
         self.places = Places(par.connections_per_person)
+        self.large_bodies = LargeBodies()
         self.jobs = Jobs(channel)
         self.trail = AuditTrail(lambda entries: self.executor.run(audit.write, entries))
         self.subscribers: set[Subscriber] = set()

@@ -126,6 +126,29 @@ async def test_the_session_of_the_page_works(site: Site, token: str) -> None:
     assert "Ada" in lines[-1]
 
 
+async def test_large_conversations_of_one_person_are_taken_one_after_another(site: Site, token: str) -> None:
+    """Many at once would fill the memory; who is refused may come again."""
+    text = [{"type": "text", "text": "x" * 3 * 1024 * 1024}]
+    messages = [{"id": "m-1", "role": "user", "blocks": text}]
+    context = {"messages": messages, "modelContext": {"checkpoint": None, "modelState": None, "usage": None}}
+
+    async def make(http: httpx.AsyncClient) -> int:
+        """Return how often it was refused."""
+        for refused in range(600):
+            answer = await http.post("/ai/conversations", json={"context": context})
+            if answer.status_code == 200:
+                return refused
+            assert (answer.status_code, answer.json()["error"]["code"]) == (429, "RATE_LIMITED")
+            assert int(answer.headers["Retry-After"]) > 0
+            await asyncio.sleep(0.2)
+        raise AssertionError("there was never room")
+
+    async with browser(site, token) as http:
+        before = len((await http.get("/ai/conversations?limit=1000")).json()["conversations"])
+        await asyncio.gather(*(make(http) for _ in range(4)))
+        assert len((await http.get("/ai/conversations?limit=1000")).json()["conversations"]) == before + 4
+
+
 async def test_a_run_is_started_and_polled_to_its_end(site: Site, token: str, provider: ScriptedProvider) -> None:
     hold = asyncio.Event()
     provider.queue(ScriptedAnswer(chat_stream("Hel", "lo ", "🙂"), hold=hold))
