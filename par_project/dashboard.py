@@ -14,7 +14,7 @@ from conversations.models import LIVE, Conversation, Execution, ExecutionStatus,
 
 def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     """Add what is going on to the context of the admin's index."""
-    day = Execution.objects.filter(created_at__gte=timezone.now() - timedelta(days=1))
+    day = Execution.objects.made_here().filter(created_at__gte=timezone.now() - timedelta(days=1))
     context["figures"] = [
         {"title": "Runs now", "value": Execution.objects.filter(status__in=LIVE).count()},
         {"title": "Runs in 24 hours", "value": day.count()},

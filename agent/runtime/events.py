@@ -16,7 +16,7 @@ from agent.runtime.excerpts import shown
 from agent.runtime.messages import AgentMessage, ModelContext, StopReason, Usage, Value
 from agent.runtime.model import BlockDelta, BlockStart, BlockStop
 from agent.runtime.tools import ToolDefinition
-from agent.runtime.values import FrozenDict, JsonObject
+from agent.runtime.values import FrozenDict, JsonObject, Text
 
 DecisionKind: TypeAlias = Literal["approved", "rejected", "modified", "timeout"]
 RunPhase: TypeAlias = Literal["streaming", "calling-tool", "waiting-confirmation"]
@@ -55,7 +55,7 @@ class Cancelled(Value):
     """Somebody stopped the run."""
 
     type: Literal["cancelled"] = "cancelled"
-    reason: str
+    reason: Text
 
 
 Outcome: TypeAlias = Completed | MaxTokens | Cancelled

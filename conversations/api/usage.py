@@ -107,7 +107,7 @@ def _used(user: User, since: datetime, until: datetime) -> Used:
     calls = UsageRecord.objects.filter(period, user=user).order_by()
     by_day: Iterable[dict[str, Any]] = _summed(calls.annotate(day=TruncDate("created_at", tzinfo=UTC)), "day")
     by_agent: Iterable[dict[str, Any]] = _summed(calls.annotate(slug=F("agent__slug")), "slug")
-    runs = Execution.objects.filter(period, user=user).order_by()
+    runs = Execution.objects.made_here().filter(period, user=user).order_by()
     counted = runs.aggregate(executions=Count("pk"), conversations=Count("conversation", distinct=True))
     return Used(
         since=since,

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, cast
 from uuid import UUID
 
-from django.db.models import QuerySet
 from django.utils import timezone
 
 from agent.governance import tools as governed
@@ -29,6 +28,7 @@ from conversations.hosting.ending import Ending, Saved
 from conversations.hosting.past import state_of
 from conversations.hosting.setup import Begun, StartRequest
 from conversations.models import Attachment, Execution, HostProcess, User
+from conversations.models.executions import ExecutionSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class Jobs:
         Raises `ConversationNotFound`.
         """
         conversation = store.owned_conversation(user, pk)
-        run = _runs(user).filter(conversation=conversation).order_by("-created_at", "-id").first()
+        run = _runs(user).made_here().filter(conversation=conversation).order_by("-created_at", "-id").first()
         state = state_of(run) if run is not None and run.revision_id is None else None
         return Found(str(conversation.pk), conversation.version, state)
 
@@ -157,5 +157,5 @@ class Jobs:
         return run
 
 
-def _runs(user: User) -> QuerySet[Execution]:
+def _runs(user: User) -> ExecutionSet:
     return Execution.objects.filter(conversation__owner=user).select_related("agent", "revision", "conversation")

@@ -1,6 +1,6 @@
 from conversations.models.attachments import NAME_LENGTH, Attachment, StoredFile
 from conversations.models.credentials import ApiToken, OneTimeLink, SocketTicket
-from conversations.models.executions import LIVE, MOVES, Execution, ExecutionStatus, HostProcess, may_become
+from conversations.models.executions import LIVE, MOVES, NO_REQUEST, Execution, ExecutionStatus, HostProcess, may_become
 from conversations.models.history import (
     LABEL_LENGTH,
     REVISION_BODIES,
@@ -20,6 +20,7 @@ __all__ = [
     "LIVE",
     "MOVES",
     "NAME_LENGTH",
+    "NO_REQUEST",
     "REVISION_BODIES",
     "TITLE_LENGTH",
     "ApiToken",

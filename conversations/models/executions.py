@@ -14,6 +14,8 @@ from agent.runtime.ids import uuid7
 from conversations.models.history import Conversation, Revision, RevisionKind
 from conversations.models.stored import StoredJSON
 
+NO_REQUEST = ""  # digest of a run that was no run of this site: it came with an import
+
 
 class ExecutionStatus(models.TextChoices):
     """The life of an execution (P20)."""
@@ -95,6 +97,12 @@ class HostProcess(models.Model):
         return self.channel
 
 
+class ExecutionSet(models.QuerySet["Execution"]):
+    def made_here(self) -> ExecutionSet:
+        """Leave out what came with an import."""
+        return self.exclude(request_digest=NO_REQUEST)
+
+
 class Execution(models.Model):
     """One run of an agent on a conversation.
 
@@ -143,6 +151,8 @@ class Execution(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
+
+    objects = ExecutionSet.as_manager()
 
     class Meta:
         ordering = ["-created_at", "-id"]

@@ -11,12 +11,12 @@ from uuid import UUID
 import orjson
 from django.utils import timezone
 
-from agent.runtime.messages import AgentMessage
+from agent.runtime.messages import AgentMessage, ModelContext, Usage, Value
 from agent.runtime.recovery import CallState, close_open_calls
 from conversations.attachments import open_bytes
 from conversations.exceptions import AttachmentMissing, ConversationNotFound, CorruptRevision
-from conversations.models import Attachment, Conversation, Execution, ExecutionStatus, Revision
-from conversations.moving.document import RevisionDocument, UnsavedDocument, beginning
+from conversations.models import Attachment, Conversation, Execution, ExecutionStatus, Revision, RevisionKind
+from conversations.moving.document import HalfMessage, RevisionDocument, UnsavedDocument, beginning
 from conversations.moving.seals import Trail, seal
 from conversations.store.chains import WholeStates
 
@@ -146,7 +146,7 @@ def _unsaved(conversation: Conversation, trail: Trail) -> Iterator[UnsavedDocume
             yield document.model_copy(update={"seal": seal(trail.of(document))})
         except KeyError:  # the revision below which it began was added meanwhile
             continue
-        except (TypeError, ValueError) as error:
+        except (AttributeError, TypeError, ValueError) as error:
             raise CorruptRevision(f"what execution {run.pk} said cannot be read") from error
 
 
@@ -158,8 +158,8 @@ def _unsaved_document(run: Execution, *, current: bool) -> UnsavedDocument:
             "executionId": run.pk,
             "after": run.base.public_id if run.base else None,
             "beside": run.beside.public_id if run.beside else None,
-            "kept": run.kept,
-            "kind": run.kind,
+            "kept": run.kept if run.beside else 0,
+            "kind": run.kind if run.beside else RevisionKind.TURN,
             "current": current,
             "agent": run.agent.slug,
             "status": run.status,
@@ -168,13 +168,22 @@ def _unsaved_document(run: Execution, *, current: bool) -> UnsavedDocument:
             if run.error_code
             else None,
             "messages": [message.to_wire() for message in said],
-            "unfinished": run.partial,
-            "modelContext": run.model_context,
-            "usage": run.usage,
+            "unfinished": _readable(HalfMessage, run.partial),
+            "modelContext": _readable(ModelContext, run.model_context),
+            "usage": _readable(Usage, run.usage),
             "createdAt": run.created_at,
             "finishedAt": run.finished_at,
         }
     )
+
+
+def _readable(kind: type[Value], stored: Any) -> Any:
+    """Return a part that can be done without; nothing where it cannot be read."""
+    try:
+        kind.from_wire(stored)
+    except (TypeError, ValueError):
+        return None
+    return stored
 
 
 def _json(value: Any) -> bytes:

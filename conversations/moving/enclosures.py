@@ -73,6 +73,16 @@ class Enclosures:
 
         Returns the new ids, or the name of a picture that is not in the file.
         """
+        ids = dict(self.there(enclosures, messages, conversation))
+        for each in _mentioned(enclosures, messages):
+            if each.id not in ids and (file := self._read(each)) is not None:
+                ids[each.id] = keep(self._user, file, bounded=False).pk
+        return ids
+
+    def there(
+        self, enclosures: Sequence[Enclosure], messages: Sequence[AgentMessage], conversation: Conversation | None
+    ) -> Mapping[UUID, UUID | str]:
+        """Return what `keep` would, of those that the conversation has, and of pictures that are not in the file."""
         rows = Attachment.objects.filter(conversations=conversation) if conversation is not None else ()
         there = {(row.digest, row.name): row.pk for row in rows}
         ids: dict[UUID, UUID | str] = {}
@@ -80,8 +90,8 @@ class Enclosures:
             file = self._read(each)
             if file is None:
                 ids[each.id] = each.name
-            else:
-                ids[each.id] = there.get((file.digest, file.name)) or keep(self._user, file, bounded=False).pk
+            elif found := there.get((file.digest, file.name)):
+                ids[each.id] = found
         return ids
 
     def _read(self, enclosure: Enclosure) -> ReadFile | None:

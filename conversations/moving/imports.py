@@ -96,7 +96,7 @@ def _groups(conversations: Iterator[Incoming]) -> Iterator[list[Incoming]]:
         if not incoming.worth_planting:
             continue
         group.append(incoming)
-        messages += sum(len(node.messages) for node in incoming.nodes)
+        messages += len(incoming.said)
         if messages >= TOGETHER:
             yield group
             group, messages = [], 0

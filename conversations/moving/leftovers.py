@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from agent.models import AgentProfile
+from agent.runtime.ids import uuid7
 from agent.runtime.messages import AgentMessage, ModelContext
-from conversations.models import Conversation, Execution, Revision, RevisionKind
+from conversations.models import NO_REQUEST, Conversation, Execution, Revision, RevisionKind
 from conversations.moving.document import ErrorDocument
 from conversations.moving.names import turn_name
 from conversations.store import leave_turns
 from conversations.store.puts import claimed
+from conversations.store.recovered import ADOPTABLE, note_adopted
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +45,44 @@ class UnsavedTurn:
         return self.model_context is not None and self.model_context.model_state is not None
 
 
-def new_turns(external_id: str, turns: Sequence[UnsavedTurn], conversation: Conversation) -> list[UnsavedTurn]:
-    """Return those turns that a conversation has not got yet, under their own name or under the one of an import."""
+def new_turns(
+    external_id: str,
+    turns: Sequence[UnsavedTurn],
+    conversation: Conversation,
+    recovered: Iterable[Sequence[AgentMessage]],
+) -> list[UnsavedTurn]:
+    """Return those turns that a conversation has not got yet, under their own name or under the one of an import.
+
+    One that somebody has continued from is a revision: one of the `recovered` of the file, or of those that are here.
+    """
     if not turns:
         return []
     there = set(Execution.objects.filter(conversation=conversation).values_list("pk", flat=True))
     owner = conversation.owner_id
-    return [turn for turn in turns if not {UUID(turn.source), turn_name(owner, external_id, turn.source)} & there]
+    missing = [turn for turn in turns if not {UUID(turn.source), turn_name(owner, external_id, turn.source)} & there]
+    if not missing:
+        return []
+    here = conversation.revisions.filter(kind=RevisionKind.RECOVERED).values_list("context", flat=True)
+    said = [{message.id for message in messages} for messages in recovered]
+    said += [{message["id"] for message in messages} for messages in here]
+    return [turn for turn in missing if not any(_ids(turn.messages) <= each for each in said)]
+
+
+def note_continued(conversation: Conversation, revisions: Sequence[Revision]) -> None:
+    """Note of the turns here which of these recovered revisions they are; part of a transaction that holds the lock."""
+    if not revisions:
+        return
+    rows = Execution.objects.filter(conversation=conversation, revision=None, status__in=ADOPTABLE)
+    for row in rows:
+        said = _ids(AgentMessage.from_wire(each) for each in row.transcript or [row.input])
+        found = next((each for each in revisions if said <= {message["id"] for message in each.context}), None)
+        if found is not None:
+            note_adopted(row, found)
+
+
+def _ids(messages: Iterable[AgentMessage]) -> set[str]:
+    """Return the ids of what was said; results of calls that were left open get new ones each time."""
+    return {message.id for message in messages if message.role != "tool"}
 
 
 def as_claim(turn: UnsavedTurn) -> UnsavedTurn:
@@ -91,7 +124,8 @@ def leave(
             conversation=conversation,
             user_id=conversation.owner_id,
             agent=agents.get(turn.agent) or conversation.agent,
-            request_id=name,
+            request_id=uuid7(),
+            request_digest=NO_REQUEST,
             kind=RevisionKind(turn.kind),
             base_id=key(turn.after),
             beside_id=key(turn.beside),

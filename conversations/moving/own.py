@@ -22,6 +22,8 @@ from conversations.moving.leftovers import UnsavedTurn, as_claim
 from conversations.moving.seals import Trail, is_sealed
 from conversations.store.puts import check_messages, claimed
 
+MOST_KEPT = 10 * MOST_MESSAGES  # by all unsaved turns of a conversation: each of them is looked at
+
 
 def read_own(value: Any, place: str) -> Incoming:
     """Return a conversation of this or another PAR site; raises `ImportInvalid`.
@@ -35,9 +37,11 @@ def read_own(value: Any, place: str) -> Incoming:
         raise first_fault(error, place) from error
     except RecursionError as error:
         raise ImportInvalid(place, "JSON nested too deep") from error
-    messages = sum(len(each.messages) for each in document.revisions)
-    if messages + sum(len(each.messages) + each.kept for each in document.unsaved_turns) > MOST_MESSAGES:
+    said = [*(each.messages for each in document.revisions), *(each.messages for each in document.unsaved_turns)]
+    if sum(map(len, said)) > MOST_MESSAGES:
         raise ImportInvalid(place, f"more than {MOST_MESSAGES} messages in one conversation")
+    if sum(each.kept for each in document.unsaved_turns) > MOST_KEPT:
+        raise ImportInvalid(place, f"unsaved turns that keep more than {MOST_KEPT} messages")
     _check_pictures(document, place)
     tree = _Tree(document, place)
     nodes, dropped = tree.nodes()
@@ -184,6 +188,8 @@ class _Tree:
             known.add(turn.execution_id)
             if turn.after is not None and turn.after not in revisions:
                 raise ImportInvalid(member(here, "after"), f"there is no revision {str(turn.after)!r}")
+            if (turn.beside is None) is not (turn.kind == "turn"):
+                raise ImportInvalid(member(here, "kind"), "a turn stands beside nothing, another version of one does")
             if turn.beside is not None:
                 beside = revisions.get(turn.beside)
                 if beside is None or beside.parent != turn.after:
@@ -218,7 +224,10 @@ class _Tree:
             beside = self._revisions[turn.beside] if turn.beside is not None else None
             kept = beside.messages[: turn.kept] if beside is not None else ()
             path.enter(kept, None, keyframe=beside is not None and beside.keyframe)
-            path.enter(turn.messages, None if self._sealed_turns[at] else member(self._place, "unsavedTurns", at))
+            here = member(self._place, "unsavedTurns", at)
+            path.enter(turn.messages, None if self._sealed_turns[at] else here)
+            if turn.unfinished is not None and path.has_message(turn.unfinished.message_id):
+                raise ImportInvalid(member(here, "unfinished", "messageId"), "a message has this id")
             path.leave()
             path.leave()
 
@@ -236,7 +245,7 @@ class _OpenPath:
             self._ids.append(set())
         added: set[str] = set()
         for at, message in enumerate(messages):
-            for name in (f"message {message.id}", *(f"call {call.call_id}" for call in message.tool_calls)):
+            for name in (_name(message.id), *(f"call {call.call_id}" for call in message.tool_calls)):
                 if place is not None and (name in added or name in self._ids[-1]):
                     raise ImportInvalid(member(place, "messages", at), f"the id of the {name[:80]!r} is there twice")
                 added.add(name)
@@ -246,6 +255,10 @@ class _OpenPath:
         if place is not None:
             _check_messages(messages, place)
 
+    def has_message(self, id: str) -> bool:
+        """Return whether a message on the way has this id."""
+        return _name(id) in self._ids[-1]
+
     def leave(self) -> None:
         """Go back to the revision before."""
         added = self._steps.pop()
@@ -253,6 +266,10 @@ class _OpenPath:
             self._ids.pop()
         else:
             self._ids[-1] -= added
+
+
+def _name(message_id: str) -> str:
+    return f"message {message_id}"
 
 
 def _check_messages(messages: tuple[AgentMessage, ...], place: str) -> None:

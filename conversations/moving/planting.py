@@ -15,12 +15,14 @@ from conversations.exceptions import AgentNotFound
 from conversations.models import LIVE, Conversation, Execution, Revision, RevisionKind, User
 from conversations.moving.enclosures import Enclosures, with_ids
 from conversations.moving.incoming import NOTHING_KEPT, Incoming, Node, messages_of
-from conversations.moving.leftovers import UnsavedTurn, as_claim, leave, new_turns
+from conversations.moving.leftovers import UnsavedTurn, as_claim, leave, new_turns, note_continued
 from conversations.moving.names import revision_name
 from conversations.store import title_of, trees
 from conversations.store.puts import claimed
 from conversations.store.revisions import advance
 from conversations.store.spelling import canonical
+
+_NOWHERE = UUID(int=0)
 
 Ids: TypeAlias = Mapping[UUID, UUID | str]
 
@@ -87,7 +89,11 @@ class Planter:
 
     def _has_news(self, incoming: Incoming, existing: Conversation) -> bool:
         news = _news(incoming, self._names(incoming, existing))
-        return bool(news or new_turns(incoming.external_id, incoming.unsaved, existing))
+        return bool(news or self._new_turns(incoming, existing))
+
+    def _new_turns(self, incoming: Incoming, existing: Conversation) -> list[UnsavedTurn]:
+        coming = [node.messages for node in incoming.nodes if node.kind == RevisionKind.RECOVERED]
+        return new_turns(incoming.external_id, incoming.unsaved, existing, coming)
 
     def _create(self, incoming: Incoming) -> Conversation:
         places = {node.source: place for place, node in enumerate(incoming.nodes)}
@@ -138,6 +144,7 @@ class Planter:
         else:
             advance(existing, now=now)
         self._leave(incoming, turns, existing, names, ids)
+        note_continued(existing, [row for row in rows if row.kind == RevisionKind.RECOVERED])
 
     def _leave(
         self,
@@ -163,12 +170,14 @@ class Planter:
     def _same(self, incoming: Incoming, existing: Conversation, known: dict[str, UUID]) -> set[str | None]:
         """Return those revisions of the file that are here just as they are there, or follow from such ones."""
         rows = Revision.objects.filter(conversation=existing, public_id__in=known.values())
-        there = dict(rows.values_list("public_id", "context"))
+        there = {each.public_id: each for each in rows.select_related("parent")}
+        ids = self._enclosures.there(incoming.attachments, incoming.said, existing) if incoming.attachments else {}
         same: set[str | None] = {None}
         for node in incoming.nodes:
-            file = [message.to_wire() for message in node.messages]
-            here = there[known[node.source]] if node.source in known else file
-            if node.parent in same and canonical(here) == canonical(file):
+            if node.parent not in same:
+                continue
+            here = there[known[node.source]] if node.source in known else None
+            if here is None or _is_same(node, here, known, ids):
                 same.add(node.source)
         return same
 
@@ -183,7 +192,7 @@ class Planter:
                 self.dropped += node.model_context.model_state is not None
                 node = replace(node, messages=claimed(node.messages), model_context=NOTHING_KEPT)
             nodes.append(node)
-        for turn in new_turns(incoming.external_id, incoming.unsaved, existing):
+        for turn in self._new_turns(incoming, existing):
             if not {turn.after, turn.beside} <= same:
                 self.dropped += turn.keeps_a_state
                 turn = as_claim(turn)
@@ -233,6 +242,15 @@ class Planter:
         if found is None:
             raise AgentNotFound("there is no agent that you may use, and a conversation needs one")
         return found
+
+
+def _is_same(node: Node, here: Revision, known: Mapping[str, UUID], ids: Ids) -> bool:
+    """Return whether a revision that is here is the one of the file, at the same place."""
+    parent = here.parent.public_id if here.parent else None
+    if here.keyframe != node.keyframe or parent != (None if node.parent is None else known.get(node.parent, _NOWHERE)):
+        return False
+    messages = with_ids(node.messages, ids) if ids else node.messages
+    return canonical(here.context) == canonical([message.to_wire() for message in messages])
 
 
 def _news(incoming: Incoming, known: dict[str, UUID]) -> list[Node]:

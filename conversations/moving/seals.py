@@ -20,6 +20,7 @@ from conversations.store.spelling import canonical
 
 _SALT = b"par revision seal v1"
 _UNSAVED = b"unsaved turn"
+_NOWHERE = bytes(32)
 _KEPT_UNSAVED = ("kind", "kept", "status", "outcome", "error", "messages", "unfinished", "modelContext", "usage")
 _KEPT = ("kind", "keyframe", "messages", "modelContext", "usage", "outcome")
 
@@ -41,10 +42,12 @@ class Trail:
 
     def of(self, turn: UnsavedDocument) -> bytes:
         """Return what the seal of a turn covers that was not saved; raises `KeyError`."""
-        before = self._digests[turn.after] + (b"" if turn.beside is None else self._digests[turn.beside])
+        places = (self._digests[place] if place is not None else _NOWHERE for place in (turn.after, turn.beside))
         wire = turn.to_wire()
         kept = canonical({name: wire[name] for name in _KEPT_UNSAVED})
-        return hashlib.blake2b(before + turn.execution_id.bytes + kept, digest_size=32, person=_UNSAVED).digest()
+        return hashlib.blake2b(
+            b"".join(places) + turn.execution_id.bytes + kept, digest_size=32, person=_UNSAVED
+        ).digest()
 
 
 def seal(digest: bytes) -> str:

@@ -13,9 +13,10 @@ from agent.runtime.exceptions import InvalidState, ModelProtocolError
 from agent.runtime.history import History
 from agent.runtime.messages import AgentMessage, Context, ModelContext, TextBlock
 from agent.runtime.recovery import CallState, close_open_calls
-from conversations.exceptions import ExecutionNotFound
-from conversations.models import Execution, ExecutionStatus, RevisionKind, User
+from conversations.exceptions import CorruptRevision, ExecutionNotFound
+from conversations.models import Execution, ExecutionStatus, Revision, RevisionKind, User
 from conversations.store.branching import base_of
+from conversations.store.integrity import check_path
 from conversations.store.revisions import refuse_while_live
 from conversations.store.turns import append_turn
 
@@ -51,7 +52,7 @@ def adopt_recovered(user: User, execution_id: UUID, *, as_branch: bool = False) 
         if execution.revision_id is not None:
             return Adopted(execution, created=False)
         base = base_of(execution)
-        execution.revision = append_turn(
+        revision = append_turn(
             execution,
             _messages(execution, base.context),
             _model_context(execution, base.context),
@@ -63,9 +64,15 @@ def adopt_recovered(user: User, execution_id: UUID, *, as_branch: bool = False) 
             anywhere=as_branch,
         )
         refuse_while_live(execution.conversation)
-        execution.transcript, execution.partial, execution.model_context = [], None, None
-        execution.save(update_fields=["revision", "transcript", "partial", "model_context"])
+        note_adopted(execution, revision)
     return Adopted(execution, created=True)
+
+
+def note_adopted(execution: Execution, revision: Revision) -> None:
+    """Note that a revision holds what a run said; part of a transaction."""
+    execution.revision = revision
+    execution.transcript, execution.partial, execution.model_context = [], None, None
+    execution.save(update_fields=["revision", "transcript", "partial", "model_context"])
 
 
 def _locked(user: User, pk: UUID) -> Execution:
@@ -84,8 +91,9 @@ def _messages(execution: Execution, base: Context) -> tuple[AgentMessage, ...]:
         said = tuple(AgentMessage.from_wire(each) for each in execution.transcript or [execution.input])
         said += close_open_calls(said, cast(dict[str, CallState], execution.calls))
         said += _half_answer(execution.partial, {message.id for message in said})
+        check_path([(0, base.messages + said)])
         History.of(base.messages + said)
-    except (KeyError, TypeError, ValueError, ModelProtocolError) as error:
+    except (KeyError, TypeError, ValueError, CorruptRevision, ModelProtocolError) as error:
         raise InvalidState("what is kept of this run cannot be continued from") from error
     return said
 

@@ -28,11 +28,15 @@ def final_html(frame: Frame) -> bool:
 
 def start(site: Site, **body: Any) -> dict[str, Any]:
     """Start a run as a program does."""
+    return ask(site, "POST", "/executions", body)
+
+
+def ask(site: Site, method: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
     headers = {"Authorization": f"Bearer {site.token()}", "Content-Type": "application/json"}
-    request = Request(f"{site.address}/ai/executions", json.dumps(body).encode(), headers)
+    request = Request(f"{site.address}/ai{path}", json.dumps(body).encode(), headers, method=method)
     with urlopen(request, timeout=60) as answer:
-        begun: dict[str, Any] = json.loads(answer.read())
-    return begun
+        found: dict[str, Any] = json.loads(answer.read())
+    return found
 
 
 def test_a_page_whose_subscription_failed_asks_again(page: Page, line: Line) -> None:
@@ -128,7 +132,7 @@ def test_a_turn_that_is_being_followed_makes_no_page_out_of_date(page: Page, lin
     """
     say(page, "Send a postcard to Ned")
     expect(card(page, POSTCARD)).to_have_attribute("data-status", "waiting")
-    page.evaluate("window.loadedOnce = true")
+    page.evaluate("document.documentElement.dataset.loadedOnce = true")
     line.changes = {"ack": {"version": told}}
     before = len(line.sent("subscribe"))
     execution = page.locator(".run").last.get_attribute("data-execution-id")
@@ -136,9 +140,24 @@ def test_a_turn_that_is_being_followed_makes_no_page_out_of_date(page: Page, lin
     card(page, POSTCARD).get_by_role("button", name="Approve").click()
     wait_for_end(page)
 
+    expect(page.locator("html[data-loaded-once]")).to_have_count(2 - told)
     if told == 1:
-        assert page.evaluate("window.loadedOnce")
         expect(card(page, POSTCARD).locator(".tool-decision")).to_have_text("Approved")
         assert len(line.sent("subscribe")) == before + 1
-    else:
-        page.wait_for_function("!window.loadedOnce")
+
+
+@pytest.mark.parametrize("decision", ["Approve", "Stop"])
+def test_a_title_that_was_changed_during_a_turn_is_taken_up_after_it(
+    page: Page, line: Line, site: Site, decision: str
+) -> None:
+    say(page, "Send a postcard to Ole")
+    expect(card(page, POSTCARD)).to_have_attribute("data-status", "waiting")
+    conversation = page.url.rstrip("/").rsplit("/", 1)[-1]
+    ask(site, "PATCH", f"/conversations/{conversation}", {"title": "Cards"})
+    execution = page.locator(".run").last.get_attribute("data-execution-id")
+    line.tell({"type": "status", "executionId": execution, "seq": 1_000_000, "status": "generating"})  # it missed some
+    page.get_by_role("button", name=decision, exact=True).click()
+
+    expect(page.get_by_role("heading", level=1)).to_have_text("Cards", timeout=LONG)
+    wait_for_end(page)
+    expect(page.locator(".said")).to_have_text(["Send a postcard to Ole"])

@@ -23,7 +23,7 @@ export class Chat {
   #page;
   #list;
   #version;
-  #told = 0; // the version that the server told of while a run was being followed
+  #behind = null; // {seen, told}: the versions here and there, when a run was being followed and they differed
 
   constructor(page, list) {
     this.#page = page;
@@ -253,9 +253,11 @@ export class Chat {
       }
     }
     this.#list.mark(state.conversationId, state);
-    if (state.ended && this.#told > this.#version) {
-      this.#told = 0;
-      this.follower.subscribe();
+    if (state.ended && this.#behind !== null) {
+      const { seen, told } = this.#behind;
+      this.#behind = null;
+      const own = state.revision?.version; // the turn's; all that is new where nothing else has changed
+      if (own !== seen + 1 || own < told) this.#refresh(Math.max(told, this.#version));
     }
     if (this.composer.mode !== "sending" || state.ended === false) {
       this.composer.mode = state.ended ? "ready" : "running";
@@ -267,19 +269,24 @@ export class Chat {
     if (this.composer.mode === "loading") this.composer.mode = "ready";
   }
 
-  /* The page is older than the conversation: what is missing comes with a fresh page, at most once per version. What is
-     new may be the turn that is being followed, whose last events are on their way: its end shows whether it was. */
+  /* Whether the page is older than the conversation. What is new may be the turn that is being followed, whose last
+     events are on their way: its end shows whether it was that alone. */
   #compare({ version, executionId }) {
     const seen = this.#version;
-    if (this.follower.live && this.follower.state.executionId === executionId) {
-      this.#told = version;
-      return;
-    }
     if (seen === null || version <= seen || this.branches.earlier) {
       this.#version ??= version;
       if (executionId === null) this.#loaded(); // else a snapshot follows
       return;
     }
+    if (this.follower.live && this.follower.state.executionId === executionId) {
+      this.#behind = { seen: this.#behind?.seen ?? seen, told: version };
+      return;
+    }
+    this.#refresh(version);
+  }
+
+  /* What is missing comes with a fresh page, at most once per version. */
+  #refresh(version) {
     const mark = `par-fresh:${this.follower.conversationId}`;
     if (sessionStorage.getItem(mark) === String(version)) {
       this.#version = version;

@@ -15,7 +15,7 @@ import pytest
 from django.utils import timezone
 
 from agent.providers.images import MAX_SIDE
-from agent.runtime.messages import AgentMessage
+from agent.runtime.messages import AgentMessage, ModelContext, ModelState, TextBlock
 from conversations.attachments import ReadFile, block_of, keep, open_bytes, picture_of, read_file
 from conversations.attachments.storage import place_of, remove, storage
 from conversations.exceptions import ImportInvalid
@@ -299,3 +299,18 @@ def test_a_picture_of_a_turn_that_was_not_saved_goes_with_it(conversation: Conve
     del file["conversations"][0]["attachments"][-1]
     with pytest.raises(ImportInvalid, match=r"unsavedTurns\[0\].*is not in the file"):
         imported(UserFactory(), file)
+
+
+def test_seals_hold_for_what_is_new_below_a_message_with_files(conversation: Conversation) -> None:
+    """A copy mentions files under ids of its own, and says the same all the same."""
+    other = UserFactory()
+    imported(other, written(conversation))
+    state = ModelContext(model_state=ModelState(format="f/v1", data="s-2"))
+    said = AgentMessage(id="m-2", role="user", blocks=(TextBlock(text="And now?"),))
+    head = conversation.revisions.get()
+    trees.move_head(conversation, *trees.graft(conversation, [trees.Node(head.public_id, (said,), state)]))
+    done = taken(other, json.dumps(written(conversation)).encode())
+
+    assert (done.updated, done.model_states_dropped) == (1, 0)
+    copy = Conversation.objects.select_related("head").get(owner=other)
+    assert load_context(copy, copy.head).model_context == state

@@ -13,13 +13,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent.models import AgentProfile
+from agent.runtime.exceptions import InvalidState
 from agent.runtime.messages import ToolResultBlock
 from conversations.exceptions import ConversationConflict, ImportInvalid
+from conversations.hosting.jobs import Jobs
 from conversations.models import Conversation, Execution, ExecutionStatus, Revision, User
 from conversations.moving import Form, export_all
-from conversations.store import adopt_recovered, load_context
+from conversations.store import adopt_recovered, load_context, load_path
+from conversations.unsaved import unsaved_turns
 from tests.conversations.moving.files import taken
 from tests.conversations.moving.trees import planted, planting
+from tests.conversations.store.writing import texts
 from tests.damage import grow, message
 from tests.factories import AgentProfileFactory, ConversationFactory, ExecutionFactory, UserFactory
 
@@ -299,6 +303,12 @@ def unsaved(file: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+def edit_of_root(file: dict[str, Any]) -> None:
+    """Let a turn that began below the root be another version of it."""
+    root = edited(file)["revisionId"]
+    unsaved(file).update(kind="edit", after=None, beside=root)
+
+
 FORGED_TURNS: dict[str, tuple[Callable[[dict[str, Any]], Any], int]] = {
     "another state": (lambda file: unsaved(file)["modelContext"]["modelState"].update(data="mine"), 1),
     "another text": (lambda file: unsaved(file)["messages"][0]["blocks"][0].update(text="Look again"), 1),
@@ -308,6 +318,7 @@ FORGED_TURNS: dict[str, tuple[Callable[[dict[str, Any]], Any], int]] = {
     "another place": (lambda file: unsaved(file).update(after=edited(file)["revisionId"]), 1),
     "another turn": (lambda file: unsaved(file).update(executionId="01890a5d-ac96-774b-bcce-b302099a8000"), 1),
     "no seal": (lambda file: unsaved(file).pop("seal"), 1),
+    "beside its base": (lambda file: edit_of_root(file), 1),
     "the seal of a revision": (lambda file: unsaved(file).update(seal=edited(file, 1)["seal"]), 1),
     "the seal of a turn for a revision": (lambda file: edited(file, 1).update(seal=unsaved(file)["seal"]), 1),
     "another beginning": (lambda file: edited(file)["messages"][0]["blocks"][0].update(text="Look again"), 3),
@@ -330,6 +341,102 @@ def test_a_turn_that_was_touched_is_a_claim(
 
     assert done.model_states_dropped == dropped
     assert {imported for _, _, imported in facts(adopted)} == {forge is not FORGED_TURNS[genuine][0]}
+
+
+@pytest.mark.parametrize("forge", [{"parent": None}, {"keyframe": True}], ids=["another place", "a keyframe"])
+def test_seals_count_for_nothing_below_what_stands_elsewhere(conversation: Conversation, forge: dict[str, Any]) -> None:
+    """Who moves a revision first, and then imports the genuine file, gets no state for what is not on its path."""
+    grow(conversation, conversation.head, message("m-6", "More"), model_state={"format": "f/v1", "data": "s-4"})
+    failed_turn(conversation)
+    whole = written(conversation.owner)
+    file = orjson.loads(whole)
+    moved = edited(file, 1)
+    moved.update(forge)
+    del file["conversations"][0]["revisions"][2]
+    file["conversations"][0].update(unsavedTurns=[], head=moved["revisionId"])
+    taken(other := UserFactory(), json.dumps(file).encode())
+
+    assert taken(other, whole).model_states_dropped == 2
+    turn = Execution.objects.get(conversation__owner=other)
+    adopted = adopt_recovered(other, turn.pk, as_branch=True).execution.revision
+    assert adopted is not None
+    assert {imported for _, _, imported in facts(adopted)} == {True}
+    assert Revision.objects.get(conversation__owner=other, number=3).model_state is None
+
+
+@pytest.mark.parametrize("newer_first", [False, True])
+def test_a_turn_that_was_continued_from_since_is_no_unsaved_one(conversation: Conversation, newer_first: bool) -> None:
+    turn = failed_turn(conversation)
+    older = written(conversation.owner)
+    adopt_recovered(conversation.owner, turn.pk)
+    newer = written(conversation.owner)
+    other = UserFactory()
+    for file in (newer, older) if newer_first else (older, newer):
+        taken(other, file)
+    copy = Conversation.objects.select_related("head").get(owner=other)
+
+    assert len(texts(copy)) == len(texts(conversation))
+    assert unsaved_turns(copy, load_path(copy, copy.head)) == []
+
+
+def test_an_imported_turn_is_no_run_of_this_site(conversation: Conversation) -> None:
+    """Who subscribes is told of the latest run, and usage counts runs."""
+    failed_turn(conversation)
+    taken(other := UserFactory(), written(conversation.owner))
+    copy = Conversation.objects.get(owner=other)
+    assert Jobs("here").find_conversation(conversation.owner, conversation.pk).state is not None
+    assert Jobs("here").find_conversation(other, copy.pk).state is None
+    assert not Execution.objects.made_here().filter(conversation=copy).exists()
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"partial": {"messageId": "x", "blocks": [{"type": "text"}]}},
+        {"usage": {"inputTokens": 1}},
+        {"model_context": {"modelState": 1}},
+        {"kept": 3},
+    ],
+    ids=lambda columns: next(iter(columns)),
+)
+def test_a_part_of_a_turn_that_can_be_done_without_costs_nothing_else(
+    conversation: Conversation, columns: dict[str, Any]
+) -> None:
+    Execution.objects.filter(pk=failed_turn(conversation).pk).update(**columns)
+    file = written(conversation.owner)
+    assert "damaged" not in orjson.loads(file)
+    assert taken(UserFactory(), file).created == 1
+
+
+@pytest.mark.parametrize("columns", [{"calls": []}, {"transcript": [], "input": {}}], ids=["calls", "input"])
+def test_a_turn_that_cannot_be_read_costs_no_other_conversation(
+    conversation: Conversation, columns: dict[str, Any]
+) -> None:
+    Execution.objects.filter(pk=failed_turn(conversation).pk).update(**columns)
+    ConversationFactory(owner=conversation.owner, agent=conversation.agent, title="Whole")
+    file = orjson.loads(written(conversation.owner))
+    assert [each["title"] for each in file["conversations"]] == ["Whole"]
+    assert "cannot be read" in file["damaged"][0]["error"]
+
+
+def test_a_half_message_with_the_id_of_another_is_not_continued_from(conversation: Conversation) -> None:
+    """Else the conversation could not be read any more."""
+    half = {"messageId": "m-1", "blocks": failed_turn(conversation).partial["blocks"]}  # type: ignore[index]
+    Execution.objects.update(partial=half)
+    with pytest.raises(InvalidState, match="cannot be continued"):
+        adopt_recovered(conversation.owner, Execution.objects.get().pk)
+
+
+@pytest.mark.parametrize("reason", ["\0", "\ud800"], ids=["NUL", "half a pair"])
+@pytest.mark.parametrize("name", ["revisions", "unsavedTurns"])
+def test_a_reason_is_cleaned_like_any_text(conversation: Conversation, name: str, reason: str) -> None:
+    failed_turn(conversation)
+    file = orjson.loads(written(conversation.owner))
+    file["conversations"][0][name][0]["outcome"] = {"type": "cancelled", "reason": reason}
+    other = UserFactory()
+    assert taken(other, json.dumps(file).encode()).created == 1
+    rows: list[Any] = [*Revision.objects.all(), *Execution.objects.filter(conversation__owner=other)]
+    assert {"type": "cancelled", "reason": "\ufffd"} in [row.outcome for row in rows]
 
 
 def test_a_newer_file_adds_what_is_new_and_leaves_the_rest(conversation: Conversation) -> None:
@@ -478,7 +585,7 @@ BROKEN: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
         "$.conversations[0].unsavedTurns[0].after",
     ),
     "a turn beside its base": (
-        lambda file: unsaved(file).update(beside=unsaved(file)["after"]),
+        lambda file: unsaved(file).update(kind="edit", beside=unsaved(file)["after"]),
         "$.conversations[0].unsavedTurns[0].beside",
     ),
     "a turn that keeps of nothing": (
@@ -487,9 +594,21 @@ BROKEN: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     ),
     "a turn that keeps too much": (
         lambda file: unsaved(file).update(
-            after=edited(file)["revisionId"], beside=edited(file, 1)["revisionId"], kept=2
+            kind="edit", after=edited(file)["revisionId"], beside=edited(file, 1)["revisionId"], kept=2
         ),
         "$.conversations[0].unsavedTurns[0].kept",
+    ),
+    "a turn beside another": (
+        lambda file: unsaved(file).update(after=edited(file)["revisionId"], beside=edited(file, 1)["revisionId"]),
+        "$.conversations[0].unsavedTurns[0].kind",
+    ),
+    "an edit of nothing": (
+        lambda file: unsaved(file).update(kind="edit"),
+        "$.conversations[0].unsavedTurns[0].kind",
+    ),
+    "half of a message of the path": (
+        lambda file: unsaved(file)["unfinished"].update(messageId="m-1"),
+        "$.conversations[0].unsavedTurns[0].unfinished.messageId",
     ),
     "a turn of nobody": (
         lambda file: unsaved(file)["messages"].pop(0),
