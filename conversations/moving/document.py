@@ -36,7 +36,8 @@ Tag = Annotated[Text, StringConstraints(min_length=1, max_length=TAG_LENGTH)]
 class RevisionDocument(Value):
     """A revision: the messages that it adds to its parent's, or all of them for a keyframe.
 
-    `seal` proves that the revision comes from a site with the same key, unchanged, as are all on the path to it.
+    `execution_id` is the turn that was not saved at first and that somebody continued from. `seal` proves that the
+    revision comes from a site with the same key, unchanged, as are all on the path to it.
     """
 
     revision_id: UUID
@@ -50,6 +51,7 @@ class RevisionDocument(Value):
     usage: Usage | None
     outcome: Annotated[Outcome, Field(discriminator="type")] | None
     created_at: Moment
+    execution_id: UUID | None = None
     seal: Annotated[str, StringConstraints(max_length=200)] | None = None
 
 

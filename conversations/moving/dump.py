@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from tempfile import SpooledTemporaryFile
 from typing import Any, cast
 from uuid import UUID
@@ -100,10 +100,11 @@ def _revisions(conversation: Conversation, trail: Trail) -> Iterator[RevisionDoc
     states = WholeStates(parents.values())
     rows, last = rows.filter(pk__lte=max(parents, default=0)), 0
     while batch := list(rows.filter(pk__gt=last)[:BATCH]):
+        turns = _turns_of(batch)
         for row in batch:
             try:
                 state = states.add(row.pk, row.parent_id, row.number, row.model_state)
-                document = _document(row, names, state)
+                document = _document(row, names, state, turns.get(row.pk))
                 names[row.pk] = row.public_id
                 yield document.model_copy(update={"seal": seal(trail.add(document))})
             except (KeyError, TypeError, ValueError) as error:
@@ -111,7 +112,17 @@ def _revisions(conversation: Conversation, trail: Trail) -> Iterator[RevisionDoc
         last = batch[-1].pk
 
 
-def _document(row: Revision, names: dict[int | None, UUID | None], state: Any) -> RevisionDocument:
+def _turns_of(rows: Sequence[Revision]) -> dict[int | None, UUID]:
+    """Return which turns these revisions are that were not saved at first."""
+    recovered = [row.pk for row in rows if row.kind == RevisionKind.RECOVERED]
+    if not recovered:
+        return {}
+    return dict(Execution.objects.filter(revision__in=recovered).values_list("revision_id", "pk"))
+
+
+def _document(
+    row: Revision, names: dict[int | None, UUID | None], state: Any, execution_id: UUID | None
+) -> RevisionDocument:
     return RevisionDocument.from_wire(
         {
             "revisionId": row.public_id,
@@ -125,6 +136,7 @@ def _document(row: Revision, names: dict[int | None, UUID | None], state: Any) -
             "usage": row.usage,
             "outcome": row.outcome,
             "createdAt": row.created_at,
+            "executionId": execution_id,
         }
     )
 

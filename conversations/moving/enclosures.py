@@ -74,22 +74,35 @@ class Enclosures:
         Returns the new ids, or the name of a picture that is not in the file.
         """
         ids = dict(self.there(enclosures, messages, conversation))
+        made: dict[tuple[str, str], UUID] = {}
         for each in _mentioned(enclosures, messages):
-            if each.id not in ids and (file := self._read(each)) is not None:
-                ids[each.id] = keep(self._user, file, bounded=False).pk
+            if each.id in ids or (file := self._read(each)) is None:
+                continue
+            sent = file.digest, file.name  # the same file twice is one, so that a newer file finds it again
+            if sent not in made:
+                made[sent] = keep(self._user, file, bounded=False).pk
+            ids[each.id] = made[sent]
         return ids
 
     def there(
         self, enclosures: Sequence[Enclosure], messages: Sequence[AgentMessage], conversation: Conversation | None
     ) -> Mapping[UUID, UUID | str]:
         """Return what `keep` would, of those that the conversation has, and of pictures that are not in the file."""
-        rows = Attachment.objects.filter(conversations=conversation) if conversation is not None else ()
+        rows = list(Attachment.objects.filter(conversations=conversation)) if conversation is not None else []
+        own = {row.pk for row in rows}
+        pictures = pictures_in(messages)
+        names = {row.name: row for row in rows}
         there = {(row.digest, row.name): row.pk for row in rows}
         ids: dict[UUID, UUID | str] = {}
         for each in _mentioned(enclosures, messages):
+            if each.id in own:
+                ids[each.id] = each.id
+                continue
             file = self._read(each)
-            if file is None:
-                ids[each.id] = each.name
+            if file is None:  # lost there; not here, perhaps
+                row = names.get(each.name)
+                fits = row is not None and (row.is_picture or each.id not in pictures)
+                ids[each.id] = row.pk if row is not None and fits else each.name
             elif found := there.get((file.digest, file.name)):
                 ids[each.id] = found
         return ids

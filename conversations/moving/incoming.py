@@ -24,7 +24,10 @@ NOTHING_KEPT = ModelContext(model_state=None)
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A revision to be; `source` is its id in the file, `parent` its parent's. `number` None takes the next one."""
+    """A revision to be; `source` is its id in the file, `parent` its parent's. `number` None takes the next one.
+
+    `execution` is the id there of a turn that was not saved at first, where that is known for sure.
+    """
 
     source: str
     parent: str | None
@@ -37,6 +40,7 @@ class Node:
     model_context: ModelContext = NOTHING_KEPT
     usage: dict[str, Any] | None = None
     outcome: dict[str, Any] | None = None
+    execution: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

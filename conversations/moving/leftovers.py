@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -11,12 +11,12 @@ from uuid import UUID
 from agent.models import AgentProfile
 from agent.runtime.ids import uuid7
 from agent.runtime.messages import AgentMessage, ModelContext
-from conversations.models import NO_REQUEST, Conversation, Execution, Revision, RevisionKind
+from conversations.models import NO_REQUEST, Conversation, Execution, ExecutionStatus, Revision, RevisionKind
 from conversations.moving.document import ErrorDocument
 from conversations.moving.names import turn_name
 from conversations.store import leave_turns
 from conversations.store.puts import claimed
-from conversations.store.recovered import ADOPTABLE, note_adopted
+from conversations.store.recovered import ADOPTABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,44 +45,57 @@ class UnsavedTurn:
         return self.model_context is not None and self.model_context.model_state is not None
 
 
-def new_turns(
-    external_id: str,
-    turns: Sequence[UnsavedTurn],
-    conversation: Conversation,
-    recovered: Iterable[Sequence[AgentMessage]],
-) -> list[UnsavedTurn]:
-    """Return those turns that a conversation has not got yet, under their own name or under the one of an import.
-
-    One that somebody has continued from is a revision: one of the `recovered` of the file, or of those that are here.
-    """
+def new_turns(external_id: str, turns: Sequence[UnsavedTurn], conversation: Conversation) -> list[UnsavedTurn]:
+    """Return those turns that a conversation has not got yet, under their own name or under the one of an import."""
     if not turns:
         return []
     there = set(Execution.objects.filter(conversation=conversation).values_list("pk", flat=True))
     owner = conversation.owner_id
-    missing = [turn for turn in turns if not {UUID(turn.source), turn_name(owner, external_id, turn.source)} & there]
-    if not missing:
-        return []
-    here = conversation.revisions.filter(kind=RevisionKind.RECOVERED).values_list("context", flat=True)
-    said = [{message.id for message in messages} for messages in recovered]
-    said += [{message["id"] for message in messages} for messages in here]
-    return [turn for turn in missing if not any(_ids(turn.messages) <= each for each in said)]
+    return [turn for turn in turns if not {UUID(turn.source), turn_name(owner, external_id, turn.source)} & there]
 
 
-def note_continued(conversation: Conversation, revisions: Sequence[Revision]) -> None:
-    """Note of the turns here which of these recovered revisions they are; part of a transaction that holds the lock."""
-    if not revisions:
+def note_continued(external_id: str, continued: Mapping[str, Revision], conversation: Conversation) -> None:
+    """Note which turns somebody has continued from, as revisions by their ids in the file; in the same transaction.
+
+    What a turn here has of its own stays. One that is not here gets a row, so that an older file does not bring it.
+    """
+    if not continued:
         return
-    rows = Execution.objects.filter(conversation=conversation, revision=None, status__in=ADOPTABLE)
-    for row in rows:
-        said = _ids(AgentMessage.from_wire(each) for each in row.transcript or [row.input])
-        found = next((each for each in revisions if said <= {message["id"] for message in each.context}), None)
-        if found is not None:
-            note_adopted(row, found)
+    names = {turn_name(conversation.owner_id, external_id, source): source for source in continued}
+    names |= {UUID(source): source for source in continued}
+    here = Execution.objects.filter(conversation=conversation, pk__in=names)
+    there = set(here.values_list("pk", flat=True))
+    # One that is locked is being continued from just now.
+    free = here.filter(revision=None, status__in=ADOPTABLE).select_for_update(skip_locked=True, of=("self",))
+    for row in free:
+        row.revision = continued[names[row.pk]]
+        row.save(update_fields=["revision"])
+    known = {names[pk] for pk in there}
+    missing = ((source, row) for source, row in continued.items() if source not in known)
+    owner = conversation.owner_id
+    leave_turns(
+        conversation, [_continued(turn_name(owner, external_id, source), row, conversation) for source, row in missing]
+    )
 
 
-def _ids(messages: Iterable[AgentMessage]) -> set[str]:
-    """Return the ids of what was said; results of calls that were left open get new ones each time."""
-    return {message.id for message in messages if message.role != "tool"}
+def _continued(name: UUID, revision: Revision, conversation: Conversation) -> Execution:
+    cancelled = (revision.outcome or {}).get("type") == "cancelled"
+    return Execution(
+        pk=name,
+        conversation=conversation,
+        user_id=conversation.owner_id,
+        agent=conversation.agent,
+        request_id=uuid7(),
+        request_digest=NO_REQUEST,
+        base_id=revision.parent_id,
+        input=revision.context[0] if revision.context else {},
+        status=ExecutionStatus.CANCELLED if cancelled else ExecutionStatus.FAILED,
+        outcome=revision.outcome,
+        usage=revision.usage,
+        revision=revision,
+        created_at=revision.created_at,
+        finished_at=revision.created_at,
+    )
 
 
 def as_claim(turn: UnsavedTurn) -> UnsavedTurn:

@@ -148,6 +148,7 @@ class _Tree:
                     model_context=each.model_context if sealed else NOTHING_KEPT,
                     usage=each.usage.to_wire() if each.usage else None,
                     outcome=each.outcome.to_wire() if each.outcome else None,
+                    execution=str(each.execution_id) if sealed and each.execution_id else None,
                 )
             )
         return tuple(nodes), dropped

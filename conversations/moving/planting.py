@@ -89,11 +89,7 @@ class Planter:
 
     def _has_news(self, incoming: Incoming, existing: Conversation) -> bool:
         news = _news(incoming, self._names(incoming, existing))
-        return bool(news or self._new_turns(incoming, existing))
-
-    def _new_turns(self, incoming: Incoming, existing: Conversation) -> list[UnsavedTurn]:
-        coming = [node.messages for node in incoming.nodes if node.kind == RevisionKind.RECOVERED]
-        return new_turns(incoming.external_id, incoming.unsaved, existing, coming)
+        return bool(news or new_turns(incoming.external_id, incoming.unsaved, existing))
 
     def _create(self, incoming: Incoming) -> Conversation:
         places = {node.source: place for place, node in enumerate(incoming.nodes)}
@@ -120,6 +116,9 @@ class Planter:
             updated_at=min(incoming.updated_at, self._now),
         )
         self._leave(incoming, incoming.unsaved, conversation, names, ids)
+        sources = {names[node.source]: node.execution for node in incoming.nodes if node.execution is not None}
+        rows = conversation.revisions.filter(public_id__in=sources) if sources else ()
+        note_continued(incoming.external_id, {sources[row.public_id]: row for row in rows}, conversation)
         return conversation
 
     def _add(self, incoming: Incoming, existing: Conversation) -> None:
@@ -144,7 +143,8 @@ class Planter:
         else:
             advance(existing, now=now)
         self._leave(incoming, turns, existing, names, ids)
-        note_continued(existing, [row for row in rows if row.kind == RevisionKind.RECOVERED])
+        continued = {node.execution: row for node, row in zip(news, rows, strict=True) if node.execution is not None}
+        note_continued(incoming.external_id, continued, existing)
 
     def _leave(
         self,
@@ -190,9 +190,9 @@ class Planter:
         for node in _news(incoming, known):
             if node.source not in same:
                 self.dropped += node.model_context.model_state is not None
-                node = replace(node, messages=claimed(node.messages), model_context=NOTHING_KEPT)
+                node = replace(node, messages=claimed(node.messages), model_context=NOTHING_KEPT, execution=None)
             nodes.append(node)
-        for turn in self._new_turns(incoming, existing):
+        for turn in new_turns(incoming.external_id, incoming.unsaved, existing):
             if not {turn.after, turn.beside} <= same:
                 self.dropped += turn.keeps_a_state
                 turn = as_claim(turn)

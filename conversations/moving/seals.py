@@ -35,8 +35,10 @@ class Trail:
         """Take in a revision, its parent before it, and return what its seal covers; raises `KeyError`."""
         before = self._digests[revision.parent]  # of a keyframe, too: a branch that stands elsewhere is another one
         wire = revision.to_wire()
-        kept = canonical({name: wire[name] for name in _KEPT})
-        digest = hashlib.sha256(before + revision.revision_id.bytes + kept).digest()
+        kept = {name: wire[name] for name in _KEPT}
+        if revision.execution_id is not None:
+            kept["executionId"] = str(revision.execution_id)
+        digest = hashlib.sha256(before + revision.revision_id.bytes + canonical(kept)).digest()
         self._digests[revision.revision_id] = digest
         return digest
 

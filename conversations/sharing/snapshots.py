@@ -60,7 +60,7 @@ def shared_picture(share: ShareLink, id: UUID) -> Attachment | None:
 
 def _pictures(share: ShareLink) -> list[str]:
     """Return the ids of all pictures of a snapshot; a page of many is not read once for each of them."""
-    key = f"par-shared-pictures:{share.revision.public_id}"
+    key = f"par-shared-pictures:{share.revision_id}"
     found: list[str] | None = cache.get(key)
     if found is None:
         messages = shared_messages(load_context(share.conversation, share.revision).messages)

@@ -14,7 +14,7 @@ from agent.runtime.history import History
 from agent.runtime.messages import AgentMessage, Context, ModelContext, TextBlock
 from agent.runtime.recovery import CallState, close_open_calls
 from conversations.exceptions import CorruptRevision, ExecutionNotFound
-from conversations.models import Execution, ExecutionStatus, Revision, RevisionKind, User
+from conversations.models import Execution, ExecutionStatus, RevisionKind, User
 from conversations.store.branching import base_of
 from conversations.store.integrity import check_path
 from conversations.store.revisions import refuse_while_live
@@ -64,15 +64,10 @@ def adopt_recovered(user: User, execution_id: UUID, *, as_branch: bool = False) 
             anywhere=as_branch,
         )
         refuse_while_live(execution.conversation)
-        note_adopted(execution, revision)
+        execution.revision = revision
+        execution.transcript, execution.partial, execution.model_context = [], None, None
+        execution.save(update_fields=["revision", "transcript", "partial", "model_context"])
     return Adopted(execution, created=True)
-
-
-def note_adopted(execution: Execution, revision: Revision) -> None:
-    """Note that a revision holds what a run said; part of a transaction."""
-    execution.revision = revision
-    execution.transcript, execution.partial, execution.model_context = [], None, None
-    execution.save(update_fields=["revision", "transcript", "partial", "model_context"])
 
 
 def _locked(user: User, pk: UUID) -> Execution:

@@ -314,3 +314,27 @@ def test_seals_hold_for_what_is_new_below_a_message_with_files(conversation: Con
     assert (done.updated, done.model_states_dropped) == (1, 0)
     copy = Conversation.objects.select_related("head").get(owner=other)
     assert load_context(copy, copy.head).model_context == state
+
+
+def test_the_same_picture_twice_is_found_again_by_a_newer_file(user: User, conversation: Conversation) -> None:
+    """Pasted pictures have one name; in the original each is an attachment of its own."""
+    twice = [keep(user, read_file(picture(), "image.png")) for _ in range(2)]
+    state = ModelContext(model_state=ModelState(format="f/v1", data="s"))
+
+    def add(id: str, *blocks: Any) -> None:
+        said = AgentMessage(id=id, role="user", blocks=blocks)
+        conversation.refresh_from_db()
+        assert conversation.head is not None
+        rows = trees.graft(conversation, [trees.Node(conversation.head.public_id, (said,), state)])
+        trees.move_head(conversation, *rows)
+
+    add("m-2", block_of(twice[0]))
+    add("m-3", block_of(twice[1]))
+    other = UserFactory()
+    imported(other, written(conversation))
+    add("m-4", TextBlock(text="And now?"))
+    remove(Attachment.objects.get(owner=user, name="report.pdf").digest)
+    for person in (other, user):
+        done = taken(person, json.dumps(written(conversation)).encode())
+        assert done.model_states_dropped == 0
+    assert Attachment.objects.filter(owner=other, name="image.png").count() == 1

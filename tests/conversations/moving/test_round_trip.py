@@ -17,7 +17,7 @@ from agent.runtime.exceptions import InvalidState
 from agent.runtime.messages import ToolResultBlock
 from conversations.exceptions import ConversationConflict, ImportInvalid
 from conversations.hosting.jobs import Jobs
-from conversations.models import Conversation, Execution, ExecutionStatus, Revision, User
+from conversations.models import Conversation, Execution, ExecutionStatus, Revision, RevisionKind, User
 from conversations.moving import Form, export_all
 from conversations.store import adopt_recovered, load_context, load_path
 from conversations.unsaved import unsaved_turns
@@ -51,7 +51,7 @@ def same(conversation: dict[str, Any]) -> dict[str, Any]:
     places = {each["revisionId"]: at for at, each in enumerate(conversation["revisions"])}
     own = ("conversationId", "externalId")
     revisions = [
-        {name: value for name, value in each.items() if name not in ("revisionId", "seal")}
+        {name: value for name, value in each.items() if name not in ("revisionId", "executionId", "seal")}
         | {"parent": places.get(each["parent"])}
         for each in conversation["revisions"]
     ]
@@ -377,6 +377,67 @@ def test_a_turn_that_was_continued_from_since_is_no_unsaved_one(conversation: Co
 
     assert len(texts(copy)) == len(texts(conversation))
     assert unsaved_turns(copy, load_path(copy, copy.head)) == []
+
+
+def stopped_again(conversation: Conversation, text: str) -> Execution:
+    """Another answer to the last question, stopped halfway: nothing of it has an id of its own but the half message."""
+    question = message("m-5", "And now?")
+    half = {"index": 0, "type": "text", "callId": "", "name": "", "text": text, "stopped": False}
+    return cast(
+        Execution,
+        ExecutionFactory(
+            conversation=conversation,
+            agent=conversation.agent,
+            base=conversation.revisions.get(number=1),
+            beside=conversation.revisions.get(number=2),
+            kind=RevisionKind.REGENERATE,
+            status=ExecutionStatus.CANCELLED,
+            outcome={"type": "cancelled", "reason": "user"},
+            input=question,
+            transcript=[question],
+            partial={"messageId": f"m-{text}", "blocks": [half]},
+        ),
+    )
+
+
+def halves(conversation: Conversation) -> list[str]:
+    found = Execution.objects.filter(conversation=conversation, revision=None).values_list("partial", flat=True)
+    return sorted(partial["blocks"][0]["text"] for partial in found if partial is not None)
+
+
+def test_what_a_turn_said_that_nobody_continued_from_stays_and_comes(conversation: Conversation) -> None:
+    """Stopped answers to one question have that question in common, and nothing else."""
+    first = stopped_again(conversation, "One")
+    stopped_again(conversation, "Two")
+    other, late = UserFactory(), UserFactory()
+    taken(other, written(conversation.owner))
+    adopt_recovered(conversation.owner, first.pk, as_branch=True)
+    stopped_again(conversation, "Three")
+    newer = written(conversation.owner)
+    for person in (other, late):
+        assert taken(person, newer).model_states_dropped == 0
+        assert halves(Conversation.objects.get(owner=person)) == ["Three", "Two"]
+    assert halves(conversation) == ["Three", "Two"]
+    assert taken(other, newer).unchanged == 1
+
+
+def test_a_claim_to_be_a_turn_takes_nothing_from_it(conversation: Conversation) -> None:
+    """Somebody gives back a file that says the turn was continued from, in other words."""
+    turn = failed_turn(conversation)
+    before = Execution.objects.filter(pk=turn.pk).values().get()
+    file = orjson.loads(written(conversation.owner))
+    claim = edited(file, 1) | {
+        "revisionId": "01890a5d-ac96-774b-bcce-b302099a8000",
+        "number": 9,
+        "parent": edited(file, 1)["revisionId"],
+        "kind": "recovered",
+        "executionId": str(turn.pk),
+        "messages": unsaved(file)["messages"],
+        "seal": None,
+    }
+    file["conversations"][0]["revisions"].append(claim)
+    assert taken(conversation.owner, json.dumps(file).encode()).updated == 1
+    assert Execution.objects.filter(pk=turn.pk).values().get() == before
 
 
 def test_an_imported_turn_is_no_run_of_this_site(conversation: Conversation) -> None:
