@@ -36,11 +36,7 @@ def unsaved_turns(conversation: Conversation, path: Path) -> list[UnsavedTurn]:
     Raises `CorruptRevision`.
     """
     ends = _ends(path)
-    newest = (
-        Execution.objects.filter(conversation=conversation, revision=None)
-        .filter(status__in=(ExecutionStatus.FAILED, ExecutionStatus.CANCELLED))
-        .order_by("-created_at", "-id")
-    )
+    newest = Execution.objects.unsaved().filter(conversation=conversation).order_by("-created_at", "-id")
     begun_here = [pk for pk, base in newest.values_list("pk", "base")[:MOST_LOOKED_AT] if base in ends]
     rows = newest.filter(pk__in=begun_here[:MOST_TURNS]).values_list(
         "pk",

@@ -1,6 +1,15 @@
 from conversations.models.attachments import NAME_LENGTH, Attachment, StoredFile
 from conversations.models.credentials import ApiToken, OneTimeLink, SocketTicket
-from conversations.models.executions import LIVE, MOVES, NO_REQUEST, Execution, ExecutionStatus, HostProcess, may_become
+from conversations.models.executions import (
+    LIVE,
+    MOVES,
+    NO_REQUEST,
+    UNSAVED,
+    Execution,
+    ExecutionStatus,
+    HostProcess,
+    may_become,
+)
 from conversations.models.history import (
     LABEL_LENGTH,
     REVISION_BODIES,
@@ -23,6 +32,7 @@ __all__ = [
     "NO_REQUEST",
     "REVISION_BODIES",
     "TITLE_LENGTH",
+    "UNSAVED",
     "ApiToken",
     "Attachment",
     "Conversation",

@@ -38,6 +38,9 @@ LIVE = (
     ExecutionStatus.WAITING_INPUT,
 )
 
+# What such a run said is no part of its conversation, unless somebody continues from it.
+UNSAVED = (ExecutionStatus.FAILED, ExecutionStatus.CANCELLED)
+
 # P20: the 18 legal moves; what ends an execution ends it for good.
 MOVES: Mapping[ExecutionStatus, frozenset[ExecutionStatus]] = {
     ExecutionStatus.PENDING: frozenset({ExecutionStatus.SCHEDULED, ExecutionStatus.CANCELLED}),
@@ -101,6 +104,10 @@ class ExecutionSet(models.QuerySet["Execution"]):
     def made_here(self) -> ExecutionSet:
         """Leave out what came with an import."""
         return self.exclude(request_digest=NO_REQUEST)
+
+    def unsaved(self) -> ExecutionSet:
+        """Leave those that were stopped or failed and that nobody continued from."""
+        return self.filter(revision=None, status__in=UNSAVED)
 
 
 class Execution(models.Model):

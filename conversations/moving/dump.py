@@ -15,7 +15,7 @@ from agent.runtime.messages import AgentMessage, ModelContext, Usage, Value
 from agent.runtime.recovery import CallState, close_open_calls
 from conversations.attachments import open_bytes
 from conversations.exceptions import AttachmentMissing, ConversationNotFound, CorruptRevision
-from conversations.models import Attachment, Conversation, Execution, ExecutionStatus, Revision, RevisionKind
+from conversations.models import Attachment, Conversation, Execution, Revision, RevisionKind
 from conversations.moving.document import HalfMessage, RevisionDocument, UnsavedDocument, beginning
 from conversations.moving.seals import Trail, seal
 from conversations.store.chains import WholeStates
@@ -24,8 +24,6 @@ BATCH = 100
 PIECE = 64 * 1024
 MOST_IN_MEMORY = 1024 * 1024
 UNREADABLE = (CorruptRevision,)
-
-_UNSAVED = (ExecutionStatus.FAILED, ExecutionStatus.CANCELLED)
 
 
 def dump(conversations: Iterable[Conversation], *, strict: bool = False) -> Iterator[bytes]:
@@ -151,7 +149,7 @@ def _attachment(row: Attachment) -> dict[str, Any]:
 
 def _unsaved(conversation: Conversation, trail: Trail) -> Iterator[UnsavedDocument]:
     """Yield the turns that were stopped or failed and that nobody continued from, with their seals."""
-    runs = Execution.objects.filter(conversation=conversation, revision=None, status__in=_UNSAVED)
+    runs = Execution.objects.unsaved().filter(conversation=conversation)
     for run in runs.select_related("agent", "base", "beside").order_by("created_at", "pk").iterator(BATCH):
         try:
             document = _unsaved_document(run, current=conversation.head_version <= run.base_version)
@@ -192,10 +190,9 @@ def _unsaved_document(run: Execution, *, current: bool) -> UnsavedDocument:
 def _readable(kind: type[Value], stored: Any) -> Any:
     """Return a part that can be done without; nothing where it cannot be read."""
     try:
-        kind.from_wire(stored)
+        return kind.from_wire(stored)
     except (TypeError, ValueError):
         return None
-    return stored
 
 
 def _json(value: Any) -> bytes:

@@ -16,7 +16,6 @@ from conversations.moving.document import ErrorDocument
 from conversations.moving.names import turn_name
 from conversations.store import leave_turns
 from conversations.store.puts import claimed
-from conversations.store.recovered import ADOPTABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +58,12 @@ def note_continued(external_id: str, continued: Mapping[str, Revision], conversa
 
     What a turn here has of its own stays. One that is not here gets a row, so that an older file does not bring it.
     """
-    if not continued:
-        return
     names = {turn_name(conversation.owner_id, external_id, source): source for source in continued}
     names |= {UUID(source): source for source in continued}
     here = Execution.objects.filter(conversation=conversation, pk__in=names)
     there = set(here.values_list("pk", flat=True))
     # One that is locked is being continued from just now.
-    free = here.filter(revision=None, status__in=ADOPTABLE).select_for_update(skip_locked=True, of=("self",))
+    free = here.unsaved().select_for_update(skip_locked=True, of=("self",))
     for row in free:
         row.revision = continued[names[row.pk]]
         row.save(update_fields=["revision"])

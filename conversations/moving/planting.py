@@ -115,10 +115,7 @@ class Planter:
             created_at=min(incoming.created_at, self._now),
             updated_at=min(incoming.updated_at, self._now),
         )
-        self._leave(incoming, incoming.unsaved, conversation, names, ids)
-        sources = {names[node.source]: node.execution for node in incoming.nodes if node.execution is not None}
-        rows = conversation.revisions.filter(public_id__in=sources) if sources else ()
-        note_continued(incoming.external_id, {sources[row.public_id]: row for row in rows}, conversation)
+        self._leave(incoming, incoming.nodes, incoming.unsaved, conversation, names, ids)
         return conversation
 
     def _add(self, incoming: Incoming, existing: Conversation) -> None:
@@ -142,18 +139,18 @@ class Planter:
             trees.move_head(existing, rows[places[incoming.head]], now)
         else:
             advance(existing, now=now)
-        self._leave(incoming, turns, existing, names, ids)
-        continued = {node.execution: row for node, row in zip(news, rows, strict=True) if node.execution is not None}
-        note_continued(incoming.external_id, continued, existing)
+        self._leave(incoming, news, turns, existing, names, ids)
 
     def _leave(
         self,
         incoming: Incoming,
+        nodes: Sequence[Node],
         turns: Sequence[UnsavedTurn],
         conversation: Conversation,
         names: Mapping[str, UUID],
         ids: Ids,
     ) -> None:
+        """Keep the turns that were not saved, and note which of these revisions were such at first."""
         head = conversation.head.public_id if conversation.head else None
         if ids:
             turns = [replace(turn, messages=with_ids(turn.messages, ids)) for turn in turns]
@@ -166,6 +163,10 @@ class Planter:
             at_head=head == (None if incoming.head is None else names[incoming.head]),
             now=self._now,
         )
+        continued = {names[node.source]: node.execution for node in nodes if node.execution is not None}
+        if continued:
+            rows = conversation.revisions.filter(public_id__in=continued)
+            note_continued(incoming.external_id, {continued[row.public_id]: row for row in rows}, conversation)
 
     def _same(self, incoming: Incoming, existing: Conversation, known: dict[str, UUID]) -> set[str | None]:
         """Return those revisions of the file that are here just as they are there, or follow from such ones."""

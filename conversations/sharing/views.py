@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from datetime import timedelta
+from functools import wraps
 from typing import Any, cast
 from uuid import UUID, uuid4
 
@@ -53,15 +54,26 @@ class _Made(Value):
     token: str
 
 
+def _counted(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Let a view that asks nobody who they are answer only so many requests of one address."""
+
+    @wraps(view)
+    def counted(request: HttpRequest, **place: Any) -> HttpResponse:
+        try:
+            take_unknown(request)
+        except RateLimited as error:
+            return _busy(error)
+        return view(request, **place)
+
+    return counted
+
+
 @require_safe
 @never_cache
-@csp_replace(_STILL)  # type: ignore[arg-type]  # its type forgets the parameters of an address
+@csp_replace(_STILL)
+@_counted
 def shared(request: HttpRequest, token: str) -> HttpResponse:
     """Show a snapshot to whoever has the link; nobody is asked who they are, and no cookie is read or set."""
-    try:
-        take_unknown(request)
-    except RateLimited as error:
-        return _busy(error)
     share = ShareLink.find(token)
     if share is None:
         return _gone()
@@ -71,12 +83,9 @@ def shared(request: HttpRequest, token: str) -> HttpResponse:
 
 @require_safe
 @never_cache
+@_counted
 def picture(request: HttpRequest, token: str, pk: UUID) -> HttpResponse:
     """Send a picture of a snapshot, without its name and without what a camera wrote into it."""
-    try:
-        take_unknown(request)
-    except RateLimited as error:
-        return _busy(error)
     share = ShareLink.find(token)
     attachment = None if share is None else shared_picture(share, pk)
     if attachment is None:

@@ -14,13 +14,11 @@ from agent.runtime.history import History
 from agent.runtime.messages import AgentMessage, Context, ModelContext, TextBlock
 from agent.runtime.recovery import CallState, close_open_calls
 from conversations.exceptions import CorruptRevision, ExecutionNotFound
-from conversations.models import Execution, ExecutionStatus, RevisionKind, User
+from conversations.models import UNSAVED, Execution, RevisionKind, User
 from conversations.store.branching import base_of
 from conversations.store.integrity import check_path
 from conversations.store.revisions import refuse_while_live
 from conversations.store.turns import append_turn
-
-ADOPTABLE = (ExecutionStatus.FAILED, ExecutionStatus.CANCELLED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +45,12 @@ def adopt_recovered(user: User, execution_id: UUID, *, as_branch: bool = False) 
     """
     with transaction.atomic():
         execution = _locked(user, execution_id)
-        if execution.status not in ADOPTABLE:
+        if execution.status not in UNSAVED:
             raise InvalidState(f"only a stopped or failed run can be continued from; this one is {execution.status!r}")
         if execution.revision_id is not None:
             return Adopted(execution, created=False)
         base = base_of(execution)
-        revision = append_turn(
+        execution.revision = append_turn(
             execution,
             _messages(execution, base.context),
             _model_context(execution, base.context),
@@ -64,7 +62,6 @@ def adopt_recovered(user: User, execution_id: UUID, *, as_branch: bool = False) 
             anywhere=as_branch,
         )
         refuse_while_live(execution.conversation)
-        execution.revision = revision
         execution.transcript, execution.partial, execution.model_context = [], None, None
         execution.save(update_fields=["revision", "transcript", "partial", "model_context"])
     return Adopted(execution, created=True)
